@@ -99,7 +99,6 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
   const settings = new SettingsLog({
     kafka,
     topic: topics.settings,
-    groupId: config.groupId,
     codec: codecs.settings,
     log,
   })

@@ -37,7 +37,7 @@ export async function retriesOf(deployment: Deployment, destinationId: string): 
   const { kafka, topics, codecs, config } = deployment
   const calls = new Set<string>()
   const records = (topic: string) =>
-    readRange({ kafka, topic, groupPrefix: `${config.groupId}.accounts`, log })
+    readRange({ kafka, topic, log })
   let retryRecords = 0
   for (const { name } of config.retryTiers) {
     for await (const { value } of records(topics.retry(name))) {

@@ -158,7 +158,7 @@ async function deferredIds({ kafka, topics, codecs, config }: Deployment): Promi
   const ids = new Set<string>()
   const log = silentLog
   for (const { name } of config.retryTiers) {
-    const range = readRange({ kafka, topic: topics.retry(name), groupPrefix: `${config.groupId}.bench`, log })
+    const range = readRange({ kafka, topic: topics.retry(name), log })
     for await (const { value } of range) ids.add((await codecs.retries(name).decode(value)).id)
   }
   return ids

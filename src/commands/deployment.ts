@@ -56,16 +56,9 @@ export const settingsOf = (deployment: Deployment, options: SettingsOptions): Se
   })
 
 /** The settings' log as it is read from its beginning. */
-export const settingsHistoryOf = ({
-  kafka,
-  topics,
-  config,
-  log,
-  codecs,
-}: Deployment): SettingsHistorySource => ({
+export const settingsHistoryOf = ({ kafka, topics, log, codecs }: Deployment): SettingsHistorySource => ({
   kafka,
   topic: topics.settings,
-  groupPrefix: `${config.groupId}.settings`,
   log,
   codec: codecs.settings,
 })

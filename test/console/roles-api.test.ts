@@ -187,7 +187,6 @@ test('each change has its actor: the token, also where the work is done deep dow
   const source = {
     kafka,
     topic: topics.settings,
-    groupPrefix: 'test',
     log: silentLog,
     codec: codecs.settings,
   }

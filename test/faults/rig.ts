@@ -93,7 +93,6 @@ export class Rig {
     this.settings = new SettingsLog({
       kafka: this.kafka,
       topic: this.topics.settings,
-      groupId: 'runner',
       codec: this.codecs.settings,
       log: silent,
     })

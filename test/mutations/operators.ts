@@ -136,13 +136,23 @@ export const operators: readonly Mutation[] = [
     test: { file: 'core/replay/replay-facts.test.ts', name: 'what was skipped for a suppressed user' },
   },
   {
-    id: 'records-that-were-read-directly-read-again-by-a-consumer',
-    file: 'src/adapters/kafka/read/direct-reader.ts',
-    find: '    range.low = record.offset + 1\n',
+    id: 'a-record-that-waits-for-the-registry-is-passed-over',
+    file: 'src/adapters/kafka/read/topic-reader.ts',
+    find: '      if (before) throw before.error\n      await onRecord(record, signal)\n',
+    replace: '      if (before) throw before.error\n',
+    test: {
+      file: 'adapters/kafka/read/ranges.test.ts',
+      name: 'what is not there yet is waited for, and no record is handled twice',
+    },
+  },
+  {
+    id: 'a-log-that-was-cut-off-is-not-read-on',
+    file: 'src/adapters/kafka/read/topic-reader.ts',
+    find: '    this.#positions.cutOff(partition, high)\n',
     replace: '',
     test: {
-      file: 'adapters/kafka/read/direct-reader.test.ts',
-      name: 'what it cannot read at once a consumer reads on, and no record is handled twice',
+      file: 'adapters/kafka/read/leaders.cluster.test.ts',
+      name: 'a log that an unclean election cut off is read on at its new end',
     },
   },
   {

@@ -23,7 +23,7 @@ export class ErasureLog extends UserLog implements ErasureSource {
   readonly #ignored: IgnoredRecords
 
   constructor(options: ErasureLogOptions) {
-    super(options, 'erasures')
+    super(options)
     this.#options = options
     this.#ignored = new IgnoredRecords(options.log, options.counts)
   }

@@ -7,8 +7,6 @@ import type { Logger } from '../log.ts'
 export interface FoldedLogOptions {
   kafka: Kafka
   topic: string
-  /** GROUP_ID: the throw-away reader's group begins with it. */
-  groupId: string
   log: Logger
   /** Like the topic reader's: short for callers that close soon. */
   maxWaitMs?: number
@@ -20,12 +18,10 @@ export interface FoldedLogOptions {
 export abstract class FoldedLog {
   protected readonly reader: TopicReader
 
-  /** @param purpose the second part of the reader's group */
-  constructor({ kafka, topic, groupId, log, maxWaitMs, transactions }: FoldedLogOptions, purpose: string) {
+  constructor({ kafka, topic, log, maxWaitMs, transactions }: FoldedLogOptions) {
     this.reader = new TopicReader({
       kafka,
       topic,
-      groupPrefix: `${groupId}.${purpose}`,
       log,
       transactions,
       ...(maxWaitMs !== undefined && { maxWaitMs }),

@@ -1,6 +1,8 @@
 import type { TimedSettings } from '../../console/messages/message-facts.ts'
 import { SettingsReplay, type SettingsEntry } from '../../core/settings/replay.ts'
-import type { DirectReader } from '../kafka/read/direct-reader.ts'
+import type { Brokers } from '../kafka/link/brokers.ts'
+import { readBetween } from '../kafka/read/read-range.ts'
+import { leaderRanges } from '../kafka/read/topic-offsets.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import { entryIn, settingsBetween, type SettingsHistorySource } from './settings-history.ts'
 
@@ -10,7 +12,7 @@ import { entryIn, settingsBetween, type SettingsHistorySource } from './settings
  */
 export class FollowedSettings {
   readonly #source: SettingsHistorySource
-  readonly #reader: DirectReader
+  readonly #brokers: Brokers
   #replay = new SettingsReplay()
   /** When the last change was appended; epoch ms by the broker's clock. */
   #since = -Infinity
@@ -18,9 +20,10 @@ export class FollowedSettings {
   #next = 0
   #catchingUp: Promise<unknown> = Promise.resolve()
 
-  constructor(source: SettingsHistorySource, reader: DirectReader) {
+  /** @param brokers their owner closes them */
+  constructor(source: SettingsHistorySource, brokers: Brokers) {
     this.#source = source
-    this.#reader = reader
+    this.#brokers = brokers
   }
 
   /** As `settingsBetween`, and with its errors. */
@@ -41,12 +44,13 @@ export class FollowedSettings {
 
   async #catchUp(signal: AbortSignal | undefined): Promise<boolean> {
     const { codec, ...source } = this.#source
-    const [range] = await this.#reader.ranges([source.topic])
+    const [range] = await leaderRanges(this.#brokers, [source.topic])
     if (range!.high < this.#next) this.#startOver()
     if (range!.high === this.#next) return true
     try {
-      await this.#reader.readBetween([{ ...range!, low: Math.max(range!.low, this.#next) }], {
+      await readBetween([{ ...range!, low: Math.max(range!.low, this.#next) }], {
         ...source,
+        brokers: this.#brokers,
         signal,
         onRecord: (record) => {
           const entry = entryIn(record.value, codec)

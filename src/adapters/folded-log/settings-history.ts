@@ -9,7 +9,6 @@ import { readRange } from '../kafka/read/read-range.ts'
 export interface SettingsHistorySource {
   kafka: Kafka
   topic: string
-  groupPrefix: string
   log: Logger
   codec: SettingsReader
 }

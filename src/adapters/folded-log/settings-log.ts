@@ -75,7 +75,7 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
   #lastCommand: Promise<unknown> = Promise.resolve()
 
   constructor(options: SettingsLogOptions) {
-    super(options, 'settings')
+    super(options)
     this.hostRefusal = options.hostRefusal ?? anyHost
     this.#options = options
     this.#follower = new SettingsFollower(options)

@@ -21,7 +21,7 @@ export class SuppressionLog extends UserLog implements SuppressionSource, Suppre
   readonly #ignored: IgnoredRecords
 
   constructor(options: SuppressionLogOptions) {
-    super(options, 'suppressions')
+    super(options)
     this.#ignored = new IgnoredRecords(options.log, options.counts)
   }
 

@@ -62,44 +62,6 @@ interface Cluster {
   brokerPool: { createBroker(options: { connectionPool: unknown; logger: unknown }): KafkajsBroker }
 }
 
-/** One partition's part of an answer to Fetch, as kafkajs decodes it. */
-export interface FetchedPart {
-  partition: number
-  highWatermark: string
-  messages: unknown[]
-  abortedTransactions: unknown[]
-}
-
-interface PartitionOffset {
-  partition: number
-  offset: string
-}
-
-/** A broker, for reading; its answers' errors are thrown. */
-export interface ReadingBroker {
-  fetch(question: {
-    maxWaitTime: number
-    topics: {
-      topic: string
-      partitions: { partition: number; fetchOffset: string; maxBytes: number }[]
-    }[]
-  }): Promise<{ responses: { topicName: string; partitions: FetchedPart[] }[] }>
-  /** A timestamp of -1 asks for the end, -2 for the beginning. */
-  listOffsets(question: {
-    topics: { topic: string; partitions: { partition: number; timestamp: number }[] }[]
-  }): Promise<{ responses: { topic: string; partitions: PartitionOffset[] }[] }>
-}
-
-/** The brokers of a client, with the metadata of the topics that were added. */
-export interface ReadingCluster {
-  connect(): Promise<void>
-  disconnect(): Promise<void>
-  addMultipleTargetTopics(topics: string[]): Promise<void>
-  refreshMetadataIfNecessary(): Promise<void>
-  findTopicPartitionMetadata(topic: string): { partitionId: number; leader: number }[]
-  findBroker(node: { nodeId: number }): Promise<ReadingBroker>
-}
-
 const require = createRequire(import.meta.url)
 
 const { requests } = require('kafkajs/src/protocol/requests') as { requests: Record<string, unknown> }
@@ -176,27 +138,6 @@ export function connectionFactory(kafka: Kafka): ConnectionFactory {
       return broker
     },
   }
-}
-
-/**
- * Brokers to read from, not connected yet, with the settings of a kafkajs client. Throws PostriderError `usage` as
- * `connectionFactory`.
- *
- * @param metadataMaxAge in ms
- */
-export function readingCluster(kafka: Kafka, metadataMaxAge: number): ReadingCluster {
-  const create = memberBySymbol(kafka, 'private:Kafka:createCluster')
-  const cluster = create?.({ allowAutoTopicCreation: false, metadataMaxAge }) as ReadingCluster | undefined
-  for (const name of [
-    'connect',
-    'disconnect',
-    'addMultipleTargetTopics',
-    'refreshMetadataIfNecessary',
-    'findTopicPartitionMetadata',
-    'findBroker',
-  ] as const)
-    if (typeof cluster?.[name] !== 'function') throw unexpected(`cluster.${name}`)
-  return cluster!
 }
 
 function memberBySymbol(kafka: Kafka, description: string): ((options: object) => unknown) | undefined {

@@ -89,7 +89,7 @@ export class MembershipView implements MembershipStore {
   }
 
   async #catchUp(signal?: AbortSignal): Promise<void> {
-    const { kafka, topic, log, groupId, now = Date.now } = this.#options
+    const { kafka, topic, log, now = Date.now } = this.#options
     const positions = this.#database.positions()
     const newest = Math.max(-1, ...[...positions.values()].map((position) => position.newest))
     // From the first record that is newer than all that the view holds: it must lie behind them.
@@ -110,7 +110,6 @@ export class MembershipView implements MembershipStore {
     await readBetween(ranges, {
       kafka,
       topic,
-      groupPrefix: `${groupId}.memberships`,
       log,
       fetchBytes,
       signal,

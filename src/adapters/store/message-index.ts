@@ -8,7 +8,8 @@ import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
 import { CommittedOffsets } from '../kafka/group/committed-offsets.ts'
 import { withAdmin, type LastingAdmin } from '../kafka/admin/with-admin.ts'
 import { missingTopics } from '../kafka/explain-kafka-error.ts'
-import { topicRanges, type TopicRange } from '../kafka/read/topic-offsets.ts'
+import { readBetween } from '../kafka/read/read-range.ts'
+import { leaderRanges, topicRanges, type TopicRange } from '../kafka/read/topic-offsets.ts'
 import { EntryReader } from './entry-reader.ts'
 import { MessageRecords, maxCopies } from './message-records.ts'
 import type { MessageRecordsOptions } from './message-records.ts'
@@ -132,7 +133,7 @@ export class MessageIndex {
     signal: AbortSignal | undefined,
     progress: FactsOptions['progress'] = () => {},
   ): Promise<CommittedOffsets> {
-    const { kafka, topics, groupId, reader } = this.#options
+    const { kafka, topics, groupId, brokers } = this.#options
     const covers = new CommittedOffsets()
     const look = async (admin: Admin, rangesOf: RangesOf): Promise<TopicRange[]> => {
       const { tiers, names } = await topicsOf(kafka, admin, topics)
@@ -144,7 +145,7 @@ export class MessageIndex {
     const needs = partPermissions('console', { topics, tiers: [], groupId })
     // Where that fails, it is tried for longer with connections of its own, and the error is explained.
     const ranges = await this.#options.admin
-      .use((admin) => look(admin, (...asked) => reader.ranges(...asked)))
+      .use((admin) => look(admin, (...asked) => leaderRanges(brokers, ...asked)))
       .catch(() =>
         withAdmin(kafka, (admin) => look(admin, (...asked) => topicRanges(admin, ...asked)), {
           needs,
@@ -230,7 +231,7 @@ export class MessageIndex {
     signal: AbortSignal | undefined,
     advance: (count: number) => void,
   ): Promise<void> {
-    const { kafka, reader, groupId, log } = this.#options
+    const { kafka, brokers, log } = this.#options
     let batch: Entry[] = []
     const flush = () => {
       const entries = batch
@@ -241,10 +242,10 @@ export class MessageIndex {
     const add = (entry: Entry) => {
       if (batch.push(entry) >= batchSize) flush()
     }
-    await reader.readBetween(ranges, {
+    await readBetween(ranges, {
       kafka,
+      brokers,
       topic,
-      groupPrefix: `${groupId}.why`,
       log,
       fetchBytes,
       signal,

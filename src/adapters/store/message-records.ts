@@ -7,7 +7,7 @@ import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { placeKey, type Place, type Trace } from '../../core/ledger/trace.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
-import type { DirectReader } from '../kafka/read/direct-reader.ts'
+import type { Brokers } from '../kafka/link/brokers.ts'
 import { readPlaces } from '../kafka/read/read-places.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { Logger } from '../log.ts'
@@ -19,8 +19,8 @@ export const maxCopies = 20
 
 export interface MessageRecordsOptions {
   kafka: Kafka
-  /** Its owner closes it. */
-  reader: DirectReader
+  /** Their owner closes them. */
+  brokers: Brokers
   topics: TopicNames
   /** Of the forwarders; that of the tiers is named after it. */
   groupId: string
@@ -72,8 +72,8 @@ export class MessageRecords {
   }
 
   #recordsAt(places: readonly Place[], signal: AbortSignal | undefined): Promise<TopicRecord[]> {
-    const { kafka, reader, groupId, log } = this.#options
-    return readPlaces({ kafka, reader, groupPrefix: `${groupId}.why`, log }, places, signal)
+    const { kafka, brokers, log } = this.#options
+    return readPlaces({ kafka, brokers, log }, places, signal)
   }
 
   /** By the newest record of a tier or dead letter that came from the copy and is still there. */

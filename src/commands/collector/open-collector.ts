@@ -157,14 +157,13 @@ function assemble(
 
 /** Learns from the topic's tail which calls came last, so that a retry after a restart is known as one. */
 async function recall(
-  { config, kafka, log, topics, codecs: { calls } }: Deployment,
+  { kafka, log, topics, codecs: { calls } }: Deployment,
   recent: RecentCalls,
   signal: AbortSignal,
 ): Promise<void> {
   await readTail({
     kafka,
     topic: topics.calls,
-    groupPrefix: `${config.groupId}.recent`,
     log,
     since: Date.now() - tailMs,
     atMost: tailRecords,

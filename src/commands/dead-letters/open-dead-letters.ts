@@ -21,7 +21,6 @@ export function openDeadLetters(
   const store = deadLetterStore({
     kafka,
     topic: topics.deadLetters,
-    groupPrefix: `${config.groupId}.dead-letters`,
     log,
     decode: (value) => codecs.deadLetters.decode(value),
     raw: {

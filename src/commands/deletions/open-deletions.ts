@@ -26,7 +26,6 @@ export function openDeletions(context: Context, settings: DeletionPorts['setting
     readRange({
       kafka,
       topic,
-      groupPrefix: `${config.groupId}.deletions`,
       log,
       ...(since !== undefined && { since }),
       ...(signal && { signal }),

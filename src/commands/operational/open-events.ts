@@ -34,8 +34,7 @@ export async function runOperationalEvents(options: OpenEventsOptions, signal: A
   const ports: OperationalPorts = {
     acquire: () => openEventsLease(group, signal),
     checkpoint: () => readCheckpoint(group),
-    read: (from, fold, flow) =>
-      EventsReader.open({ kafka, log, topics, codecs, groupPrefix: group.groupId }, from, fold, flow),
+    read: (from, fold, flow) => EventsReader.open({ kafka, log, topics, codecs }, from, fold, flow),
     send: (calls) => sendCalls(options, calls),
     async finishedDeletion(requestId) {
       try {

@@ -22,7 +22,7 @@ export function openSuppressions(
   settings: SuppressionPorts['settings'],
   known: SuppressionPorts['known'],
 ): OpenSuppressions {
-  const { config, kafka, log, topics, codecs } = deploymentOf(context)
+  const { kafka, log, topics, codecs } = deploymentOf(context)
   const topic = topics.suppressions
   const writer = new SuppressionWriter({ kafka, topic, codec: codecs.suppressions, log })
   const ports: SuppressionPorts = {
@@ -30,8 +30,7 @@ export function openSuppressions(
     known,
     write: (changes) => writer.write(changes),
     async *read(from, signal) {
-      const groupPrefix = `${config.groupId}.suppressions`
-      for await (const record of readRange({ kafka, topic, groupPrefix, log, from, signal })) {
+      for await (const record of readRange({ kafka, topic, log, from, signal })) {
         const whose = suppressedBy(record.key?.toString('utf8') ?? '')
         if (whose === null || record.value === null) continue
         yield { ...whose, offset: record.offset, appendedAt: record.timestamp }

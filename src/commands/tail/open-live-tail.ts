@@ -5,11 +5,10 @@ import { deploymentOf } from '../deployment.ts'
 
 /** Asks for nothing yet. */
 export function openLiveTail(context: Context): LiveTail {
-  const { config, kafka, log, topics, codecs } = deploymentOf(context)
+  const { kafka, log, topics, codecs } = deploymentOf(context)
   const options = {
     kafka,
     topic: topics.calls,
-    groupPrefix: `${config.groupId}.tail`,
     log,
     codec: codecs.calls,
   }

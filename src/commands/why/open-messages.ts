@@ -1,10 +1,13 @@
 import { FollowedSettings } from '../../adapters/folded-log/followed-settings.ts'
 import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
-import { DirectReader } from '../../adapters/kafka/read/direct-reader.ts'
+import { Brokers } from '../../adapters/kafka/link/brokers.ts'
 import { MessageIndex } from '../../adapters/store/message-index.ts'
 import type { MessagePorts } from '../../console/messages/message-facts.ts'
 import type { Context } from '../context.ts'
 import { deploymentOf } from '../deployment.ts'
+
+/** Partitions that were added are looked into after this. */
+const metadataMaxAgeMs = 10_000
 
 export interface OpenMessages extends MessagePorts {
   close(): Promise<void>
@@ -23,17 +26,16 @@ export async function openMessages(
   const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { groupId, storePath: folder, messageIndexBytes: maxBytes } = config
   const admin = new LastingAdmin(kafka, { retries: 1 })
-  const reader = new DirectReader(kafka)
-  const options = { kafka, reader, topics, groupId, folder, maxBytes, codecs, log, admin }
+  const brokers = new Brokers(kafka, metadataMaxAgeMs)
+  const options = { kafka, brokers, topics, groupId, folder, maxBytes, codecs, log, admin }
   const index = await MessageIndex.open(options)
   const source = {
     kafka,
     topic: topics.settings,
-    groupPrefix: `${groupId}.why`,
     log,
     codec: codecs.settings,
   }
-  const settings = new FollowedSettings(source, reader)
+  const settings = new FollowedSettings(source, brokers)
   return {
     facts: (messageId, options) => index.facts(messageId, options),
     callsOfUser: (userId, before, limit, options) => index.callsOfUser(userId, before, limit, options),
@@ -41,7 +43,8 @@ export async function openMessages(
     erasures,
     async close() {
       index.close()
-      await Promise.all([reader.close(), admin.close()])
+      brokers.close()
+      await admin.close()
     },
   }
 }

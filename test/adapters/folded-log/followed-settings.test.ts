@@ -3,17 +3,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'node:test'
 import { FollowedSettings } from '../../../src/adapters/folded-log/followed-settings.ts'
 import { settingsBetween } from '../../../src/adapters/folded-log/settings-history.ts'
-import { DirectReader } from '../../../src/adapters/kafka/read/direct-reader.ts'
+import { Brokers } from '../../../src/adapters/kafka/link/brokers.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
 import { silentLog as log } from '../../support/silent-log.ts'
 
 test('whoever asks often is told the settings of any time, as who reads the whole log', async (t) => {
   const deployment = await deploy(t)
   const { kafka, topics, codecs } = deployment
-  const reader = new DirectReader(kafka)
-  t.after(() => reader.close())
-  const source = { kafka, topic: topics.settings, groupPrefix: topics.settings, log, codec: codecs.settings }
-  const followed = new FollowedSettings(source, reader)
+  const brokers = new Brokers(kafka, 10_000)
+  t.after(() => brokers.close())
+  const source = { kafka, topic: topics.settings, log, codec: codecs.settings }
+  const followed = new FollowedSettings(source, brokers)
   const times = [Date.now()]
   for (const id of ['one', 'two', 'three']) {
     await deployment.destination({ id, urls: ['http://127.0.0.1:9/'] })

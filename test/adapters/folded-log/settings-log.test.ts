@@ -61,7 +61,7 @@ async function makeRig(t: TestContext): Promise<Rig> {
     topic,
     codec,
     async open(own = createCodecs({ registry, topics, log }).settings) {
-      const settings = new SettingsLog({ kafka, topic, groupId: 'test', codec: own, log })
+      const settings = new SettingsLog({ kafka, topic, codec: own, log })
       logs.push(settings)
       await settings.start(AbortSignal.timeout(20_000))
       return settings
@@ -211,8 +211,7 @@ test('secrets are encrypted in the topic, and every process with the key can dec
     enabled: true,
   })
   const bytes: Buffer[] = []
-  for await (const { key, value } of readRange({ kafka, topic: rig.topic, groupPrefix: 'test', log }))
-    bytes.push(key!, value!)
+  for await (const { key, value } of readRange({ kafka, topic: rig.topic, log })) bytes.push(key!, value!)
   const text = Buffer.concat(bytes).toString('latin1')
   assert.match(text, /destination_created/)
   for (const secret of Object.values(hidden)) {
@@ -279,7 +278,7 @@ test('a start that must not wait reports which record holds the settings', async
   const rig = await makeRig(t)
   await rig.append(await planetMoved(rig, 0))
   const open = (signal: AbortSignal, whenHeld: WhenHeld) => {
-    const settings = new SettingsLog({ kafka, topic: rig.topic, groupId: 'test', codec: rig.codec, log })
+    const settings = new SettingsLog({ kafka, topic: rig.topic, codec: rig.codec, log })
     t.after(() => settings.close())
     return settings.start(signal, whenHeld).then(() => settings)
   }
@@ -315,7 +314,7 @@ test('close is quick and can be repeated, and a closed log rejects calls with a 
 
 async function countRecords(topic: string): Promise<number> {
   let count = 0
-  for await (const _ of readRange({ kafka, topic, groupPrefix: 'test', log })) count++
+  for await (const _ of readRange({ kafka, topic, log })) count++
   return count
 }
 

@@ -90,7 +90,6 @@ async function addDestination(): Promise<void> {
   const settings = new SettingsLog({
     kafka,
     topic: topics.settings,
-    groupId: config.groupId,
     codec: codecs.settings,
     log,
   })
@@ -129,8 +128,7 @@ const jsonLines = (stdout: string) =>
 
 async function recordsOf(topic: string): Promise<TopicRecord[]> {
   const records: TopicRecord[] = []
-  for await (const record of readRange({ kafka, topic, groupPrefix: `${prefix}test`, log }))
-    records.push(record)
+  for await (const record of readRange({ kafka, topic, log })) records.push(record)
   return records
 }
 

@@ -127,8 +127,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
   return evidence
 }
 
-const recordsOf = (rig: Rig, topic: string) =>
-  readRange({ kafka: rig.kafka, topic, groupPrefix: 'evidence', log: silent })
+const recordsOf = (rig: Rig, topic: string) => readRange({ kafka: rig.kafka, topic, log: silent })
 
 async function readCalls(rig: Rig, { calls, side, strangers }: Evidence): Promise<void> {
   const codec = rig.codecs.calls

@@ -38,7 +38,6 @@ export class LedgerEvidence {
     for await (const { value } of readRange({
       kafka,
       topic: topics.deliveries,
-      groupPrefix: 'evidence',
       log,
     })) {
       if (isReport(value)) continue

@@ -67,7 +67,7 @@ export class SideEvidence {
   /** What is not read with the numbered calls. */
   async read({ kafka, topics, codecs }: Rig): Promise<void> {
     const log = silentLog
-    const recordsOf = (topic: string) => readRange({ kafka, topic, groupPrefix: 'evidence', log })
+    const recordsOf = (topic: string) => readRange({ kafka, topic, log })
     for await (const { value } of recordsOf(topics.memberships)) {
       if (value === null) continue
       const { userId, member } = await codecs.memberships.decode(value)

@@ -40,7 +40,7 @@ export class CommitWatch {
   async start(onFailure: (error: unknown) => void): Promise<void> {
     const { kafka } = this.#rig
     this.#reader = new TopicReader({
-      ...{ kafka, topic, groupPrefix: 'runner.commits', log: silentLog },
+      ...{ kafka, topic, log: silentLog },
       maxWaitMs: 100,
       from: endsOf(await fetchRange(kafka, topic)),
       onRecord: (record) => this.#take(record),

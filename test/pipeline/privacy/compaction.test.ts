@@ -56,7 +56,6 @@ async function leavesTopic(t: TestContext, env: Record<string, string>): Promise
   const suppressed = new SuppressionLog({
     kafka: deployment.kafka,
     topic: topics.suppressions,
-    groupId: config.groupId,
     log: log as unknown as typeof silentLog,
   })
   await suppressed.start()

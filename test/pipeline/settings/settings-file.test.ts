@@ -150,12 +150,11 @@ test('a fault in the third destination changes nothing, and is named with its li
 
 test('of two applies at once one counts as a whole, and the other is told who was first', async (t) => {
   const deployment = await deploy(t)
-  const { kafka, topics, codecs, config, secrets } = deployment
+  const { kafka, topics, codecs, secrets } = deployment
   const open = async (actor: string) => {
     const log = new SettingsLog({
       kafka,
       topic: topics.settings,
-      groupId: config.groupId,
       codec: codecs.settings,
       log: silentLog,
       actor: () => actor,

@@ -46,7 +46,6 @@ export async function messagesOf(deployment: Deployment): Promise<Messages> {
   const erasures = new ErasureLog({
     kafka,
     topic: topics.erasures,
-    groupId: config.groupId,
     codec: codecs.erasures,
     log,
     maxWaitMs: 50,

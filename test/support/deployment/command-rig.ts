@@ -108,7 +108,7 @@ export async function commandRig(t: TestContext, env: Record<string, string> = {
     },
     async records(topic) {
       const records: TopicRecord[] = []
-      const range = readRange({ kafka, topic: prefix + topic, groupPrefix: `${prefix}test`, log })
+      const range = readRange({ kafka, topic: prefix + topic, log })
       for await (const record of range) records.push(record)
       return records
     },

@@ -115,7 +115,6 @@ export async function deploy(
   const settings = new SettingsLog({
     kafka,
     topic: topics.settings,
-    groupId: config.groupId,
     codec: codecs.settings,
     log: silent,
   })
@@ -132,7 +131,7 @@ export async function deploy(
 
   const read = async (topic: string): Promise<TopicRecord[]> => {
     const records: TopicRecord[] = []
-    const range = readRange({ kafka, topic, groupPrefix: `${prefix}read`, log: silent })
+    const range = readRange({ kafka, topic, log: silent })
     for await (const record of range) records.push(record)
     return records
   }

@@ -80,7 +80,7 @@ export async function makeSettingsCli(
     },
     async open() {
       const codec = createCodecs({ registry, topics, log }).settings
-      const settings = new SettingsLog({ kafka, topic: topics.settings, groupId: 'test', codec, log })
+      const settings = new SettingsLog({ kafka, topic: topics.settings, codec, log })
       logs.push(settings)
       await settings.start(AbortSignal.timeout(20_000))
       return settings

@@ -17,7 +17,6 @@ export interface EventsReaderOptions {
   log: Logger
   topics: TopicNames
   codecs: Codecs
-  groupPrefix: string
 }
 
 const deleteCalls = Buffer.from('delete-')
@@ -93,12 +92,11 @@ export class EventsReader implements EventsReading {
     from: readonly ReadTo[],
     take: (record: TopicRecord) => void | Promise<void>,
   ): TopicReader {
-    const { kafka, log, groupPrefix } = this.#options
+    const { kafka, log } = this.#options
     const its = from.filter((position) => position.topic === topic)
     return new TopicReader({
       kafka,
       topic,
-      groupPrefix,
       log,
       from: new Map(its.map(({ partition, offset }) => [partition, offset])),
       onRecord: take,

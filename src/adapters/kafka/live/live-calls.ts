@@ -10,7 +10,6 @@ import type { TopicRecord } from '../read/topic-record.ts'
 export interface LiveCallsOptions {
   kafka: Kafka
   topic: string
-  groupPrefix: string
   log: Logger
   codec: {
     tryDecode(value: Buffer | null): AnalyticsCall | undefined
@@ -19,8 +18,8 @@ export interface LiveCallsOptions {
 }
 
 /**
- * Reads the calls' topic from its end as of now, in a group of its own that commits nothing. What comes in while the
- * consumer joins is read too. Records that cannot be read are passed over. Throws `setup`, and what kafkajs throws.
+ * Reads the calls' topic from its end as of now, and commits nothing. What comes in while it
+ * connects is read too. Records that cannot be read are passed over. Throws `setup`, and what kafkajs throws.
  */
 export async function openLiveCalls(
   { codec, ...options }: LiveCallsOptions,

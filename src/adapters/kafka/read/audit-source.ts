@@ -53,7 +53,6 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
     await readBetween(ranges, {
       kafka,
       topic,
-      groupPrefix: `${groupId}.audit`,
       log,
       signal,
       onRecord: (record) => {

@@ -17,7 +17,6 @@ import type { TopicRecord } from './topic-record.ts'
 export interface DeadLetterSource {
   kafka: Kafka
   topic: string
-  groupPrefix: string
   log: Logger
   /** Throws `undecodable` for good, or what can be retried. */
   decode(value: Buffer | null): Promise<DeadLetter>

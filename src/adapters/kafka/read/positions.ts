@@ -1,4 +1,4 @@
-/** The next offset of each partition, and callers that wait until all of them are far enough. They only grow. */
+/** The next offset of each partition, and callers that wait until all of them are far enough. */
 export class Positions {
   readonly #next: Map<number, number>
   readonly #waiters = new Set<{
@@ -19,16 +19,19 @@ export class Positions {
   advance(partition: number, offset: number): void {
     if (offset <= (this.#next.get(partition) ?? 0)) return
     this.#next.set(partition, offset)
-    for (const waiter of this.#waiters) if (this.isPast(waiter.targets)) waiter.resolve()
+    for (const waiter of this.#waiters)
+      if (offset >= (waiter.targets.get(partition) ?? Infinity) && this.isPast(waiter.targets))
+        waiter.resolve()
+  }
+
+  /** What lies from there on is gone, and other records take its place. */
+  cutOff(partition: number, offset: number): void {
+    this.#next.set(partition, offset)
   }
 
   isPast(targets: ReadonlyMap<number, number>): boolean {
     for (const [partition, target] of targets) if ((this.#next.get(partition) ?? 0) < target) return false
     return true
-  }
-
-  get awaited(): boolean {
-    return this.#waiters.size > 0
   }
 
   /** Resolves once `targets` are reached; rejects when the signal aborts, or by `rejectWaiters`. */

@@ -1,14 +1,15 @@
 import type { Kafka } from 'kafkajs'
 import type { Place } from '../../../core/ledger/trace.ts'
 import type { Logger } from '../../log.ts'
-import type { DirectReader } from './direct-reader.ts'
+import type { Brokers } from '../link/brokers.ts'
+import { readBetween } from './read-range.ts'
 import type { OffsetRange } from './topic-offsets.ts'
 import type { TopicRecord } from './topic-record.ts'
 
 export interface PlacesSource {
   kafka: Kafka
-  reader: DirectReader
-  groupPrefix: string
+  /** Its owner closes them. */
+  brokers: Brokers
   log: Logger
 }
 
@@ -19,7 +20,7 @@ const fetchBytes = 128 * 1_024
 
 /** The records at these places, as far as they are there, in no certain order. They must lie below their topics' ends. */
 export async function readPlaces(
-  { reader, kafka, groupPrefix, log }: PlacesSource,
+  { brokers, kafka, log }: PlacesSource,
   places: readonly Place[],
   signal?: AbortSignal,
 ): Promise<TopicRecord[]> {
@@ -34,10 +35,10 @@ export async function readPlaces(
       [...offsets].map(([partition, its]) => [partition, new Set(its.map(({ offset }) => offset))]),
     )
     return roundsOf(wanted).map((ranges) =>
-      reader.readBetween(ranges, {
+      readBetween(ranges, {
         kafka,
+        brokers,
         topic,
-        groupPrefix,
         log,
         signal,
         fetchBytes,

@@ -1,25 +1,26 @@
-import { PostriderError } from '../../../errors.ts'
-import { within } from '../waiting.ts'
-import { DirectReader } from './direct-reader.ts'
 import { awaitRange, fetchRange, type OffsetRange } from './topic-offsets.ts'
-import { notInTime } from './topic-reader.ts'
+import { TopicReader } from './topic-reader.ts'
 import type { ReadBetweenOptions, TopicRecord } from './topic-record.ts'
 
-/** Bounds closing when Kafka is away. */
-const closingMs = 3_000
+/** Records that are taken together. */
+const batchSize = 64
 
 /** Resolves once all records within the ranges were handled; in order within a partition, partitions mixed. */
 export async function readBetween(
   ranges: readonly OffsetRange[],
-  options: ReadBetweenOptions,
+  { signal, ...options }: ReadBetweenOptions,
 ): Promise<void> {
-  const reader = new DirectReader(options.kafka)
+  const filled = ranges.filter(({ low, high }) => low < high)
+  if (filled.length === 0) return
+  const reader = new TopicReader({
+    ...options,
+    from: new Map(filled.map(({ partition, low }) => [partition, low])),
+    until: new Map(filled.map(({ partition, high }) => [partition, high])),
+  })
   try {
-    await reader.readBetween(ranges, options)
-  } catch (error) {
-    throw ofAborted(error, options)
+    await reader.start(signal)
   } finally {
-    await within(closingMs, reader.close()).catch(() => {})
+    await reader.close()
   }
 }
 
@@ -81,15 +82,80 @@ export function readSpans(
 
 async function* batchesOf(
   ranges: readonly OffsetRange[],
-  options: Omit<ReadBetweenOptions, 'onRecord'>,
+  { signal, ...options }: Omit<ReadBetweenOptions, 'onRecord' | 'onAnswered'>,
 ): AsyncGenerator<TopicRecord[], void, void> {
-  const reader = new DirectReader(options.kafka)
+  const left = new AbortController()
+  const relay = new Relay<TopicRecord[]>()
+  let batch: TopicRecord[] = []
+  const passOn = () => {
+    const full = batch
+    batch = []
+    return relay.put(full)
+  }
+  const reading = readBetween(ranges, {
+    ...options,
+    signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal,
+    onRecord(record) {
+      if (batch.push(record) >= batchSize) return passOn()
+    },
+    onAnswered() {
+      if (batch.length > 0) return passOn()
+    },
+  }).then(passOn)
+  reading.then(
+    () => relay.end(),
+    () => relay.end(),
+  )
   try {
-    yield* reader.batches(ranges, options)
-  } catch (error) {
-    throw ofAborted(error, options)
+    for (;;) {
+      const taken = await relay.take()
+      if (taken === null) break
+      yield taken
+    }
+    await reading
   } finally {
-    await within(closingMs, reader.close()).catch(() => {})
+    left.abort()
+    relay.end()
+    await reading.catch(() => {})
+  }
+}
+
+/** Passes one thing on at a time: who puts the next one waits until the one before is taken. */
+class Relay<T> {
+  #held: { thing: T; taken: () => void } | null = null
+  #waiting: ((thing: T | null) => void) | null = null
+  #hasEnded = false
+
+  async put(thing: T): Promise<void> {
+    if (this.#hasEnded) return
+    if (this.#waiting) {
+      this.#waiting(thing)
+      this.#waiting = null
+      return
+    }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#held = { thing, taken: resolve }
+    await promise
+  }
+
+  /** Null once it has ended. */
+  async take(): Promise<T | null> {
+    const held = this.#held
+    this.#held = null
+    held?.taken()
+    if (held) return held.thing
+    if (this.#hasEnded) return null
+    const { promise, resolve } = Promise.withResolvers<T | null>()
+    this.#waiting = resolve
+    return promise
+  }
+
+  /** Nobody takes anything any more, or nothing more comes. */
+  end(): void {
+    this.#hasEnded = true
+    this.#held?.taken()
+    this.#waiting?.(null)
+    this.#waiting = null
   }
 }
 
@@ -114,9 +180,4 @@ function oneByOne<T>(batches: AsyncGenerator<T[], void, void>): AsyncIterableIte
       return this
     },
   }
-}
-
-/** What is thrown where the signal ended the reading: the same, whoever was reading then. */
-function ofAborted(error: unknown, { topic, signal }: Pick<ReadBetweenOptions, 'topic' | 'signal'>): unknown {
-  return signal?.aborted && !(error instanceof PostriderError) ? notInTime(topic) : error
 }

@@ -4,6 +4,9 @@ import { PostriderError, messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { withAdmin } from '../admin/with-admin.ts'
 import { missingTopics } from '../explain-kafka-error.ts'
+import { answerError } from '../kafkajs-internals.ts'
+import type { Brokers } from '../link/brokers.ts'
+import { theBeginning, theEnd, type OffsetQuestion } from '../link/read-requests.ts'
 import { retryForever } from '../../../retry-forever.ts'
 import { aborted } from '../waiting.ts'
 
@@ -55,7 +58,7 @@ async function allEnded<T>(all: readonly Promise<T>[]): Promise<T[]> {
 export async function topicRanges(
   admin: Admin,
   topics: readonly string[],
-  sinceOf: (topic: string, partition: number) => number | null = () => null,
+  sinceOf: SinceOf = () => null,
 ): Promise<TopicRange[]> {
   const ranges = await allEnded(
     topics.map(async (topic) => {
@@ -93,6 +96,87 @@ export async function topicRanges(
   )
   return ranges.flat()
 }
+
+type SinceOf = (topic: string, partition: number) => number | null
+
+/**
+ * As `topicRanges`, over connections that stay open: at most three questions to each leader. Throws as kafkajs would where
+ * a topic is missing, or must not be looked at, or a leader does not answer.
+ */
+export async function leaderRanges(
+  brokers: Brokers,
+  topics: readonly string[],
+  sinceOf: SinceOf = () => null,
+): Promise<TopicRange[]> {
+  for (const topic of topics) brokers.follow(topic)
+  for (let failures = 0; ; failures++) {
+    try {
+      if (failures > 0 || topics.some((topic) => brokers.partitions(topic) === null)) await brokers.refresh()
+      return await askLeaders(brokers, topics, sinceOf)
+    } catch (error) {
+      // A leader that moved, or whose connection ended, is another one by the newest metadata.
+      if (failures === 2 || (error as { retriable?: boolean }).retriable === false) throw error
+    }
+  }
+}
+
+async function askLeaders(
+  brokers: Brokers,
+  topics: readonly string[],
+  sinceOf: SinceOf,
+): Promise<TopicRange[]> {
+  const places = topics.flatMap((topic) => {
+    const count = brokers.partitions(topic)
+    const code = brokers.topicError(topic) || (count === null ? unknownTopic : 0)
+    if (code !== 0) throw answerError(code, topic)
+    return Array.from({ length: count! }, (_, partition) => ({ topic, partition }))
+  })
+  const at = (time: number) => places.map((place) => ({ ...place, at: time }))
+  const times = places.flatMap((place) => {
+    const since = sinceOf(place.topic, place.partition)
+    return since === null ? [] : [{ ...place, at: since }]
+  })
+  const [low, high, since] = await Promise.all(
+    [at(theBeginning), at(theEnd), times].map((questions) => offsetsAt(brokers, questions)),
+  )
+  return places.map((place) => {
+    const key = keyOf(place)
+    const end = high!.get(key)!
+    const start = since!.get(key)
+    return {
+      ...place,
+      low: low!.get(key)!,
+      high: end,
+      // -1 where nothing is that new. What came in between the questions lies behind the end.
+      since: start === undefined ? null : start < 0 ? end : Math.min(start, end),
+    }
+  })
+}
+
+const [unknownTopic, leaderNotAvailable] = [3, 5]
+
+async function offsetsAt(
+  brokers: Brokers,
+  questions: readonly OffsetQuestion[],
+): Promise<ReadonlyMap<string, number>> {
+  const byLeader = Map.groupBy(questions, ({ topic, partition }) => brokers.leader(topic, partition))
+  const found = new Map<string, number>()
+  await Promise.all(
+    [...byLeader].map(async ([leader, its]) => {
+      if (leader === null) throw answerError(leaderNotAvailable, its[0]!.topic)
+      const connection = brokers.connected(leader) ?? (await brokers.connection(leader))
+      for (const { topic, partition, errorCode, offset } of await connection.offsets(its)) {
+        if (errorCode !== 0) throw answerError(errorCode, topic)
+        found.set(keyOf({ topic, partition }), offset)
+      }
+    }),
+  )
+  for (const { topic, partition } of questions)
+    if (!found.has(keyOf({ topic, partition }))) throw leftOut(topic, partition)
+  return found
+}
+
+const keyOf = ({ topic, partition }: { topic: string; partition: number }): string => `${topic}/${partition}`
 
 /**
  * The ranges of all partitions now; with `since` (epoch milliseconds), `low` is the first record with that

@@ -1,36 +1,59 @@
-import { randomBytes } from 'node:crypto'
+import { setImmediate, setTimeout as delay } from 'node:timers/promises'
 import { permissionsOn, type Permission } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
-import { retryForever } from '../../../retry-forever.ts'
+import { pause, retryForever } from '../../../retry-forever.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
+import { answerError } from '../kafkajs-internals.ts'
+import type { BrokerConnection } from '../link/broker-connection.ts'
+import { Brokers } from '../link/brokers.ts'
+import { theBeginning, theEnd, type FetchedPart } from '../link/read-requests.ts'
 import { requirePermissions } from '../secure/require-permissions.ts'
-import { within } from '../waiting.ts'
-import { FetchFreshness } from './fetch-freshness.ts'
-import type { Reading } from './handle-batch.ts'
+import { aborted } from '../waiting.ts'
+import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
 import { Positions } from './positions.ts'
-import { RetentionWatch } from './retention-watch.ts'
-import { awaitRange, endsOf, type OffsetRange } from './topic-offsets.ts'
-import { consumeUntilCrash, deleteGroups } from './throwaway-consumer.ts'
-import type { ReadBetweenOptions, TopicReaderOptions } from './topic-record.ts'
+import { awaitRange, endsOf } from './topic-offsets.ts'
+import { topicRecordOf, type TopicReaderOptions, type TopicRecord } from './topic-record.ts'
 
 /**
- * - `connecting`: no consumer has joined yet, or it crashed and the next one is being made. For ever, if need be.
+ * - `connecting`: no leader has answered yet.
  * - `reading`: records come in; live ones within milliseconds.
  * - `failed`: a record could not be taken. Final.
  * - `closed`: final.
  *
- * connecting → reading → connecting → …; any of them → failed, closed; failed → closed.
+ * connecting → reading; any of them → failed, closed; failed → closed.
  */
 export type ReaderState = 'connecting' | 'reading' | 'failed' | 'closed'
 
-/** Without a heartbeat for that long the brokers count as away, whatever the sockets say. */
+/** Without an answer for that long the brokers count as away, whatever the sockets say. */
 const silentMs = 10_000
-/** Bounds closing when Kafka is away. */
-const closingMs = 3_000
+/** A leader that moved is noticed by its answer; partitions that were added, after this. */
+const metadataMaxAgeMs = 30_000
+/** How often partitions that have no leader are looked for, and new ones begun. */
+const lookMs = 1_000
+const defaultMaxWaitMs = 500
+const defaultFetchBytes = 1_048_576
+/** Once it reads: waits before the next try that are shorter are not worth a warning. */
+const patienceMs = 1_000
+/** A fetch brings tens of thousands of records: meanwhile others have their turns. */
+const turnMs = 10
+/** Records between two looks at the clock. */
+const lookEvery = 64
+
+/** Kafka's error codes that this reader decides by (Kafka protocol, Error Codes). */
+const [outOfRange, unknownTopic] = [1, 3]
+
+/** What is known of a partition's fetches; monotonic ms. */
+interface PartitionLife {
+  /** Its leader answered, or its records are being handled. */
+  aliveAt: number
+  /** All that was appended by then has been handled. */
+  coveredAt: number
+}
 
 /**
- * Reads all partitions of a topic from a given point and then follows it live, by a kafkajs consumer in a group
- * of its own. Offsets are held here and never committed: a new consumer goes on where the last one was.
+ * Reads all partitions of a topic from a given point and then follows it live, from their leaders, each over a connection
+ * of its own. Positions are held here and never committed. It joins no group: nothing is left behind by one that is killed,
+ * and it begins as soon as the leaders are known.
  */
 export class TopicReader {
   readonly #end = Promise.withResolvers<void>()
@@ -38,31 +61,28 @@ export class TopicReader {
   readonly ended = this.#end.promise
   readonly #options: TopicReaderOptions
   readonly #positions: Positions
-  readonly #retention: RetentionWatch
-  readonly #freshness = new FetchFreshness()
+  readonly #brokers: Brokers
+  readonly #lives = new Map<number, PartitionLife>()
+  /** By leader. */
+  readonly #loops = new Map<number, Promise<void>>()
   readonly #stop = new AbortController()
   #state: ReaderState = 'connecting'
   /** Everything was handled once that the topic held at the start. */
   #hasCaughtUp = false
   #started = false
-  /** Every group that a consumer of this reader joined. */
-  readonly #groups: string[] = []
-  /** The last answer of the group's coordinator, which is asked every 3 s; monotonic ms. */
-  #aliveAt = 0
   #failure: { error: unknown } | null = null
   readonly #needs: readonly Permission[]
   readonly #trouble: KafkaTrouble
-  #loop: Promise<void> = Promise.resolve()
+  #watch: Promise<void> = Promise.resolve()
   #closing: Promise<void> | null = null
+  /** Records are handled one after another, whichever leaders they come from. */
+  #handling: Promise<void> = Promise.resolve()
 
   constructor(options: TopicReaderOptions) {
     this.#options = options
     this.#positions = new Positions(options.from)
-    this.#retention = new RetentionWatch(options.kafka, options.topic, this.#positions)
-    this.#needs = [
-      ...permissionsOn('topic', [options.topic], ['READ']),
-      ...permissionsOn('group', [`${options.groupPrefix}.`], ['READ'], true),
-    ]
+    this.#brokers = options.brokers ?? new Brokers(options.kafka, metadataMaxAgeMs)
+    this.#needs = permissionsOn('topic', [options.topic], ['READ'])
     this.#trouble = new KafkaTrouble(options.kafka, this.#needs)
     this.ended.catch(() => {})
   }
@@ -71,9 +91,13 @@ export class TopicReader {
     return this.#state
   }
 
-  /** Whether the brokers can be reached now, as far as is known. */
+  /** Whether each partition's leader can be reached now, as far as is known. */
   get connected(): boolean {
-    return this.#state === 'reading' && performance.now() - this.#aliveAt < silentMs
+    if (this.#state !== 'reading') return false
+    const now = performance.now()
+    return this.#wanted().every(
+      (partition) => now - (this.#lives.get(partition)?.aliveAt ?? -Infinity) < silentMs,
+    )
   }
 
   /** Why it was not connected last; null while there was no reason. */
@@ -83,7 +107,8 @@ export class TopicReader {
 
   /** Everything that was appended by then has been handled; monotonic ms. It moves on about every `maxWaitMs`. */
   get freshAsOf(): number {
-    return this.#freshness.asOf
+    const all = this.#wanted().map((partition) => this.#lives.get(partition)?.coveredAt ?? -Infinity)
+    return all.length === 0 ? -Infinity : Math.min(...all)
   }
 
   /**
@@ -94,11 +119,12 @@ export class TopicReader {
   async start(signal?: AbortSignal): Promise<void> {
     if (this.#started) throw new Error('a topic reader is started once')
     this.#started = true
-    const { until, kafka, log } = this.#options
+    const { until, kafka, log, topic } = this.#options
     const ends = until ?? (await this.#ends(signal))
     // A topic that is empty is read to its end at once: nothing would show that it must not be read.
     if (!until) await requirePermissions(kafka, this.#needs, log)
-    if (!this.#stop.signal.aborted) this.#loop = this.#consumeForEver()
+    this.#brokers.follow(topic)
+    if (!this.#stop.signal.aborted) this.#watch = this.#watchLeaders()
     await this.#reach(ends, signal)
     this.#hasCaughtUp = true
   }
@@ -116,9 +142,11 @@ export class TopicReader {
 
   async #close(): Promise<void> {
     this.#stop.abort()
-    // With brokers that do not answer, kafkajs cannot be stopped while it joins; it is once it gave up.
-    await within(closingMs, this.#loop).catch(() => {})
-    await deleteGroups(this.#options.kafka, this.#groups, this.#options.log)
+    // What leaders were asked ends with the connections.
+    if (!this.#options.brokers) this.#brokers.close()
+    await this.#watch.catch(() => {})
+    await Promise.allSettled(this.#loops.values())
+    this.#options.transactions?.assigned([this.#options.topic], [])
     this.#state = 'closed'
     this.#positions.rejectWaiters(this.#stopped())
     this.#end.resolve()
@@ -133,45 +161,259 @@ export class TopicReader {
     this.#end.reject(error)
   }
 
-  /** One consumer after another until the reader is closed: kafkajs gives up by itself on some errors. */
-  async #consumeForEver(): Promise<void> {
-    const { log, topic } = this.#options
-    await retryForever((succeeding) => this.#consumeOnce(succeeding), {
-      signal: this.#stop.signal,
-      onError: async (error) => {
-        this.#state = 'connecting'
-        const refused = await this.#trouble.judge(error, !this.#hasCaughtUp, (reason) =>
-          log.warn({ topic, error: reason }, 'reading a topic was interrupted; trying again'),
-        )
-        if (refused) this.#fail(refused)
+  /** Partitions with something to read, as far as they are known. */
+  #wanted(): number[] {
+    const { topic, until } = this.#options
+    if (until) return [...until.keys()].filter((partition) => this.#isUnread(partition))
+    return Array.from({ length: this.#brokers.partitions(topic) ?? 0 }, (_, partition) => partition)
+  }
+
+  #isUnread(partition: number): boolean {
+    const { until } = this.#options
+    return (this.#positions.get(partition) ?? 0) < (until ? (until.get(partition) ?? 0) : Infinity)
+  }
+
+  /** Has a loop for each leader, until the reader is closed. */
+  async #watchLeaders(): Promise<void> {
+    const { signal } = this.#stop
+    const look = async () => {
+      await this.#findLeaders()
+      this.#begin()
+    }
+    await retryForever(look, { signal, onError: (error) => this.#onTrouble(error) })
+    while (!signal.aborted) {
+      await pause(lookMs, signal)
+      const { topic } = this.#options
+      const isLeaderless = this.#wanted().some((partition) => this.#brokers.leader(topic, partition) === null)
+      if (isLeaderless && !signal.aborted) await this.#findLeaders().catch((error) => this.#onTrouble(error))
+      this.#begin()
+    }
+  }
+
+  /** Throws as a broker does that refuses, or what keeps all of them from an answer. */
+  async #findLeaders(): Promise<void> {
+    const { topic } = this.#options
+    await this.#brokers.refresh()
+    const code = this.#brokers.topicError(topic)
+    if (code !== 0) throw answerError(code, topic)
+    if (this.#brokers.partitions(topic) === null) throw answerError(unknownTopic, topic)
+  }
+
+  #begin(): void {
+    if (this.#stop.signal.aborted) return
+    for (const partition of this.#wanted()) {
+      const leader = this.#brokers.leader(this.#options.topic, partition)
+      if (leader === null || this.#loops.has(leader)) continue
+      const loop = this.#readFrom(leader).finally(() => this.#loops.delete(leader))
+      this.#loops.set(leader, loop)
+    }
+  }
+
+  #ledBy(leader: number): number[] {
+    return this.#wanted().filter(
+      (partition) => this.#brokers.leader(this.#options.topic, partition) === leader,
+    )
+  }
+
+  /** Resolves once it leads nothing that is to be read, or the reader stops. */
+  async #readFrom(leader: number): Promise<void> {
+    const { topic, log } = this.#options
+    const { signal } = this.#stop
+    const work = async (succeeding: () => void): Promise<void> => {
+      for (;;) {
+        const partitions = this.#ledBy(leader)
+        if (partitions.length === 0 || signal.aborted) return
+        const connection = await this.#unlessStopped(this.#brokers.connection(leader))
+        if (connection) await this.#fetch(connection, partitions)
+        succeeding()
+      }
+    }
+    await retryForever(work, {
+      signal,
+      onError: async (error, waitMs) => {
+        for (const partition of this.#ledBy(leader)) this.#lives.delete(partition)
+        // Leaders move, and what a broker says meanwhile is no reason to warn.
+        if (this.#hasCaughtUp && waitMs < patienceMs)
+          log.debug({ topic, error: messageOf(error) }, 'leaders are looked for')
+        else await this.#onTrouble(error)
+        // It may lead them no more.
+        await this.#findLeaders().catch((failure: unknown) => this.#onTrouble(failure))
+        this.#begin()
       },
     })
   }
 
-  /** Resolves when it is to stop. */
-  #consumeOnce(onJoin: () => void): Promise<void> {
-    // A group for each consumer: one that crashed stays a member for as long as its session, and holds up joining.
-    const groupId = `${this.#options.groupPrefix}.${randomBytes(6).toString('hex')}`
-    const reading: Reading = {
-      options: this.#options,
-      positions: this.#positions,
-      freshness: this.#freshness,
-      stop: this.#stop.signal,
-      onFailure: (error) => this.#fail(error),
-    }
-    return consumeUntilCrash(reading, groupId, () => {
-      this.#aliveAt = performance.now()
-      if (!this.#groups.includes(groupId)) this.#groups.push(groupId)
-      if (this.#state === 'connecting') this.#state = 'reading'
-      onJoin()
+  async #onTrouble(error: unknown): Promise<void> {
+    const { log, topic } = this.#options
+    if (this.#stop.signal.aborted) return
+    const refused = await this.#trouble.judge(error, !this.#hasCaughtUp, (reason) =>
+      log.warn({ topic, error: reason }, 'reading a topic was interrupted; trying again'),
+    )
+    if (refused) this.#fail(refused)
+  }
+
+  /** Asks once, and handles what comes. Throws where anything of it is refused, after all the rest was handled. */
+  async #fetch(connection: BrokerConnection, partitions: readonly number[]): Promise<void> {
+    const { topic, maxWaitMs = defaultMaxWaitMs, fetchBytes = defaultFetchBytes } = this.#options
+    // Beginning with another one each time: what the first ones bring may fill the answer.
+    const first = Math.floor(Math.random() * partitions.length)
+    const places = partitions.map((_, index) => {
+      const partition = partitions[(first + index) % partitions.length]!
+      return { partition, offset: this.#positions.get(partition) ?? 0, maxBytes: fetchBytes }
     })
+    const askedAt = performance.now()
+    const answer = await this.#unlessStopped(connection.fetch(topic, places, maxWaitMs))
+    if (answer === null) return
+    if (answer.errorCode !== 0) throw answerError(answer.errorCode, topic)
+    if (this.#state === 'connecting') this.#state = 'reading'
+    await this.#inTurn(async () => {
+      for (const { partition } of answer.parts) this.#life(partition).aliveAt = Infinity
+      try {
+        await this.#handleAll(connection, answer.parts, askedAt)
+        if (!this.#stop.signal.aborted) await this.#options.onAnswered?.()
+      } finally {
+        for (const { partition } of answer.parts) this.#life(partition).aliveAt = performance.now()
+      }
+    })
+  }
+
+  async #handleAll(
+    connection: BrokerConnection,
+    parts: readonly FetchedPart[],
+    askedAt: number,
+  ): Promise<void> {
+    const { topic, transactions } = this.#options
+    const allowance = new UnpackAllowance()
+    let refused: Error | null = null
+    for (const part of parts) {
+      const { partition, errorCode, end, stableOffset } = part
+      if (this.#stop.signal.aborted) return
+      if (errorCode === outOfRange) await this.#findRange(connection, partition)
+      else if (errorCode !== 0) refused = answerError(errorCode, topic)
+      else {
+        transactions?.fetched(topic, partition, stableOffset, end)
+        await this.#handle(part, allowance)
+        const readable = stableOffset < 0 ? end : Math.min(stableOffset, end)
+        if ((this.#positions.get(partition) ?? 0) >= readable) this.#life(partition).coveredAt = askedAt
+      }
+    }
+    if (refused) throw refused
+  }
+
+  async #handle({ partition, records }: FetchedPart, allowance: UnpackAllowance): Promise<void> {
+    const { topic, until } = this.#options
+    const from = this.#positions.get(partition) ?? 0
+    const batches = await readBatches(records.bytes, from, records.aborted, allowance)
+    if (batches === null) return
+    const end = until ? (until.get(partition) ?? 0) : Infinity
+    let turnBeganAt = performance.now()
+    for (let index = 0; index < batches.length; index++) {
+      const record = topicRecordOf(topic, partition, batches.at(index))
+      if (record.offset >= end) break
+      if (this.#stop.signal.aborted) return
+      const taken = this.#wasTaken(record)
+      if (taken !== true && !(await taken)) return
+      this.#positions.advance(partition, record.offset + 1)
+      if (index % lookEvery > 0 || performance.now() - turnBeganAt < turnMs) continue
+      await setImmediate()
+      turnBeganAt = performance.now()
+    }
+    // Also behind what no reader gets: control records, and what compaction took.
+    this.#positions.advance(partition, batches.lastOffset + 1)
+  }
+
+  /** False: the reader is stopping. A promise only where the record needs one. */
+  #wasTaken(record: TopicRecord): boolean | Promise<boolean> {
+    const { onRecord } = this.#options
+    const { signal } = this.#stop
+    try {
+      const handled = onRecord(record, signal)
+      return handled
+        ? handled.then(
+            () => true,
+            (error: unknown) => this.#takeAgain(record, error),
+          )
+        : true
+    } catch (error) {
+      return this.#takeAgain(record, error)
+    }
+  }
+
+  async #takeAgain(record: TopicRecord, failure: unknown): Promise<boolean> {
+    const { onRecord, log } = this.#options
+    const { signal } = this.#stop
+    let failed: { error: unknown } | null = { error: failure }
+    const take = async () => {
+      const before = failed
+      failed = null
+      if (before) throw before.error
+      await onRecord(record, signal)
+      return true
+    }
+    const onError = (error: unknown) => {
+      if (!(error instanceof PostriderError && error.canRetry)) return this.#fail(error)
+      const { topic, partition, offset } = record
+      log.warn({ topic, partition, offset, error: messageOf(error) }, 'a record waits for another part')
+    }
+    return (await retryForever(take, { signal, onError })) ?? false
+  }
+
+  /**
+   * A position that the leader does not have: retention took what was to come, and it goes on behind; or the log was cut
+   * off (an unclean election), and it goes on at its end, for what comes now gets the numbers of what is gone.
+   */
+  async #findRange(connection: BrokerConnection, partition: number): Promise<void> {
+    const { topic, log } = this.#options
+    const offsetAt = async (at: number) => {
+      const [answer] = await connection.offsets([{ topic, partition, at }])
+      if (answer!.errorCode !== 0) throw answerError(answer!.errorCode, topic)
+      return answer!.offset
+    }
+    // Brokers refuse two questions about one partition at once.
+    const [low, high] = [await offsetAt(theBeginning), await offsetAt(theEnd)]
+    const position = this.#positions.get(partition) ?? 0
+    if (position < low) return this.#positions.advance(partition, low)
+    // A follower that leads from now on may not know yet how far all of them are.
+    if (position <= high) return delay(lookMs / 10)
+    log.warn(
+      { topic, partition, from: high, to: position },
+      'the end of a partition was read and is gone: its log was cut off. Reading goes on at its new end',
+    )
+    this.#positions.cutOff(partition, high)
+  }
+
+  #life(partition: number): PartitionLife {
+    let life = this.#lives.get(partition)
+    if (!life) this.#lives.set(partition, (life = { aliveAt: -Infinity, coveredAt: -Infinity }))
+    return life
+  }
+
+  /** Null once it is to stop: a broker may not answer for a long time. */
+  async #unlessStopped<T>(promise: Promise<T>): Promise<T | null> {
+    const stopped = aborted(this.#stop.signal)
+    try {
+      return await Promise.race([promise, stopped.promise])
+    } finally {
+      stopped.release()
+    }
+  }
+
+  async #inTurn(work: () => Promise<void>): Promise<void> {
+    const before = this.#handling
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#handling = promise
+    await before
+    try {
+      await work()
+    } finally {
+      resolve()
+    }
   }
 
   async #reach(targets: ReadonlyMap<number, number>, signal?: AbortSignal): Promise<void> {
     if (this.#positions.isPast(targets)) return
     if (this.#stop.signal.aborted) throw this.#stopped()
-    const late = () => notInTime(this.#options.topic)
-    await this.#retention.during(this.#positions.reach(targets, late, signal))
+    await this.#positions.reach(targets, () => notInTime(this.#options.topic), signal)
   }
 
   async #ends(signal: AbortSignal | undefined): Promise<Map<number, number>> {
@@ -191,30 +433,8 @@ export class TopicReader {
   }
 }
 
-/** By a consumer of its own: resolves once all records within the ranges were handled. */
-export async function consumeBetween(
-  ranges: readonly OffsetRange[],
-  { signal, ...options }: ReadBetweenOptions,
-): Promise<void> {
-  const filled = ranges.filter(({ low, high }) => low < high)
-  if (filled.length === 0) return
-  const reader = new TopicReader({
-    ...options,
-    from: new Map(filled.map(({ partition, low }) => [partition, low])),
-    until: new Map(filled.map(({ partition, high }) => [partition, high])),
-    // It ends soon, and should then end at once.
-    maxWaitMs: 50,
-  })
-  try {
-    await reader.start(signal)
-  } finally {
-    await reader.close()
-  }
-}
-
 /** What is thrown where a signal ends a reading. */
-export const notInTime = (topic: string): PostriderError =>
-  unavailable(topic, 'it was not read to its end in time')
+const notInTime = (topic: string): PostriderError => unavailable(topic, 'it was not read to its end in time')
 
 function unavailable(topic: string, reason: string): PostriderError {
   return new PostriderError(

@@ -1,5 +1,6 @@
 import type { IHeaders, Kafka } from 'kafkajs'
 import type { Logger } from '../../log.ts'
+import type { Brokers } from '../link/brokers.ts'
 import type { OpenTransactions } from '../open-transactions.ts'
 import { headersOf, type BatchRecord, type UnreadableBatch } from '../wire/record-batches.ts'
 
@@ -33,8 +34,8 @@ export function topicRecordOf(
 export interface TopicReaderOptions {
   kafka: Kafka
   topic: string
-  /** Consumer groups are this name, a dot and random letters; they commit nothing and are deleted. */
-  groupPrefix: string
+  /** The caller's, which stay open; else the reader has its own. */
+  brokers?: Brokers | undefined
   log: Logger
   /**
    * Called for each record, in order within a partition, never for the same offset twice once it has returned.
@@ -42,6 +43,8 @@ export interface TopicReaderOptions {
    * other error fails the reader for good. The signal aborts when the reader closes.
    */
   onRecord: (record: TopicRecord, signal: AbortSignal) => void | Promise<void>
+  /** Called once all records were handled that one answer of a broker brought. Must not reject. */
+  onAnswered?: () => void | Promise<void>
   /** First offset to read by partition; others are read from their beginning. */
   from?: ReadonlyMap<number, number>
   /**
@@ -61,16 +64,10 @@ export interface TopicReaderOptions {
 }
 
 /** Options that all readers of a part of a topic share. */
-export interface ReadBetweenOptions {
-  kafka: Kafka
-  topic: string
-  /** For a consumer, which reads on where leaders cannot be asked: as the topic reader's. */
-  groupPrefix: string
-  log: Logger
-  /** As the topic reader's. */
-  onRecord: TopicReaderOptions['onRecord']
+export type ReadBetweenOptions = Pick<
+  TopicReaderOptions,
+  'kafka' | 'brokers' | 'topic' | 'log' | 'onRecord' | 'onAnswered' | 'fetchBytes'
+> & {
   /** Ends the reading early, with an error. */
   signal?: AbortSignal | undefined
-  /** As the topic reader's. */
-  fetchBytes?: number
 }

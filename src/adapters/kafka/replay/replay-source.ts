@@ -24,14 +24,10 @@ export interface ReplaySourceOptions {
   log: Logger
 }
 
-/** Groups that read for replays; nothing is committed under them. */
-export const replayReaders = (groupId: string): string => `${groupId}.replay.read`
-
 const suppressed = Buffer.from('suppressed' satisfies NotPlannedReason)
 
 /** What replays look at. */
 export function openReplaySource({ kafka, topics, groupId, codecs, log }: ReplaySourceOptions): ReplaySource {
-  const groupPrefix = replayReaders(groupId)
   const retries = codecs.retries(replayTier.name)
   const needs = partPermissions('console', { topics, tiers: [], groupId })
   return {
@@ -50,15 +46,10 @@ export function openReplaySource({ kafka, topics, groupId, codecs, log }: Replay
       return new Map(commits.map((commit) => [keyOfPlace(commit), commit.position ?? 0]))
     },
 
-    read: (topic, spans, signal) => readSpans(spans, { kafka, topic, groupPrefix, log, signal }),
+    read: (topic, spans, signal) => readSpans(spans, { kafka, topic, log, signal }),
 
     settings: (from, signal) =>
-      eachSettings(
-        { kafka, topic: topics.settings, groupPrefix, log, codec: codecs.settings },
-        from,
-        Infinity,
-        signal,
-      ),
+      eachSettings({ kafka, topic: topics.settings, log, codec: codecs.settings }, from, Infinity, signal),
 
     async call(value) {
       const call = await readable(value, codecs.calls)

@@ -113,7 +113,7 @@ export class Statistics {
   }
 
   async #readToEnd(signal: AbortSignal, progress: NonNullable<CatchUpOptions['progress']>): Promise<void> {
-    const { kafka, topics, groupId, log } = this.#options
+    const { kafka, topics, log } = this.#options
     const began = Date.now()
     const { records, ranges } = await this.#begin()
     const total = ranges.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
@@ -121,7 +121,6 @@ export class Statistics {
     await readBetween(ranges, {
       kafka,
       topic: topics.deliveries,
-      groupPrefix: `${groupId}.statistics`,
       log,
       fetchBytes,
       signal,
@@ -138,14 +137,13 @@ export class Statistics {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const { kafka, topics, groupId, log } = this.#options
+    const { kafka, topics, log } = this.#options
     const { records, ranges } = await this.#begin()
     const failure = new AbortController()
     const stop = AbortSignal.any([signal, failure.signal])
     const reader = new TopicReader({
       kafka,
       topic: topics.deliveries,
-      groupPrefix: `${groupId}.statistics`,
       log,
       fetchBytes,
       from: new Map(ranges.map(({ partition, low }) => [partition, low])),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DirectReader } from '../../../../src/adapters/kafka/read/direct-reader.ts'
+import { Brokers } from '../../../../src/adapters/kafka/link/brokers.ts'
 import { readPlaces, roundsOf } from '../../../../src/adapters/kafka/read/read-places.ts'
 import { someCall } from '../../../support/calls/calls.ts'
 import { deploy } from '../../../support/deployment/deployment.ts'
@@ -32,9 +32,9 @@ test('exactly the requested records are read, from whatever partitions', async (
   const places = all
     .filter((_, index) => index % 7 === 0)
     .map(({ topic, partition, offset }) => ({ topic, partition, offset }))
-  const reader = new DirectReader(kafka)
-  t.after(() => reader.close())
-  const source = { kafka, reader, groupPrefix: `${deployment.config.groupId}.why`, log: silentLog }
+  const brokers = new Brokers(kafka, 10_000)
+  t.after(() => brokers.close())
+  const source = { kafka, brokers, log: silentLog }
   const found = await readPlaces(source, places)
   const keyOf = (place: (typeof places)[number]) => `${place.partition}/${place.offset}`
   assert.deepEqual(found.map(keyOf).toSorted(), places.map(keyOf).toSorted())

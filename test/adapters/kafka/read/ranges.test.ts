@@ -5,9 +5,13 @@ import kafkajs from 'kafkajs'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { withAdmin } from '../../../../src/adapters/kafka/admin/with-admin.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
-import { DirectReader } from '../../../../src/adapters/kafka/read/direct-reader.ts'
+import { Brokers } from '../../../../src/adapters/kafka/link/brokers.ts'
 import { readBetween, readSpans } from '../../../../src/adapters/kafka/read/read-range.ts'
-import { topicRanges, type OffsetRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
+import {
+  leaderRanges,
+  topicRanges,
+  type OffsetRange,
+} from '../../../../src/adapters/kafka/read/topic-offsets.ts'
 import { PostriderError } from '../../../../src/errors.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 import { silentLog } from '../../../support/silent-log.ts'
@@ -20,21 +24,19 @@ async function aTopic(t: TestContext, numPartitions: number) {
   const topic = `${uniquePrefix()}direct`
   const admin = kafka.admin()
   const producer = kafka.producer()
-  const reader = new DirectReader(kafka)
+  const shared = new Brokers(kafka, 10_000)
   t.after(async () => {
-    await Promise.all([producer.disconnect(), reader.close()])
+    shared.close()
+    await producer.disconnect()
     await admin.deleteTopics({ topics: [topic] })
     await admin.disconnect()
   })
   await Promise.all([admin.connect(), producer.connect()])
   await createTopics(admin, [{ topic, numPartitions }])
-  /** How often a consumer had to read on. */
-  let consumers = 0
-  const log = Object.create(silentLog, { debug: { value: () => void consumers++ } }) as typeof silentLog
   const read = async (ranges: readonly OffsetRange[], onEach: (value: string) => void = () => {}) => {
     const found: string[] = []
-    await reader.readBetween(ranges, {
-      ...{ kafka, topic, groupPrefix: `${topic}.reader`, log, fetchBytes: 300 },
+    await readBetween(ranges, {
+      ...{ kafka, brokers: shared, topic, log: silentLog, fetchBytes: 300 },
       onRecord: ({ value, headers }) => {
         onEach(String(value))
         found.push(`${String(value)} ${String(headers.via)}`)
@@ -46,13 +48,13 @@ async function aTopic(t: TestContext, numPartitions: number) {
     const messages = values.map((value) => ({ partition, value, headers: { via: 'test' } }))
     return producer.send({ topic, compression, messages })
   }
-  return { kafka, topic, admin, reader, read, send, consumers: () => consumers }
+  return { kafka, topic, admin, shared, read, send }
 }
 
 const named = (values: readonly string[]) => values.map((value) => `${value} test`)
 
 test('beginnings, ends and times are the same as those that the admin client finds', async (t) => {
-  const { kafka, topic, admin, reader, send } = await aTopic(t, 3)
+  const { kafka, topic, admin, shared, send } = await aTopic(t, 3)
   await send(0, ['a', 'b'])
   const between = Date.now() + 1
   await until(() => Date.now() > between, 1_000, 'the next millisecond')
@@ -61,7 +63,7 @@ test('beginnings, ends and times are the same as those that the admin client fin
   await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '1' }] })
   const times = [between, null, between]
   const sinceOf = (_: string, partition: number) => times[partition]!
-  const ranges = await reader.ranges([topic], sinceOf)
+  const ranges = await leaderRanges(shared, [topic], sinceOf)
   assert.deepEqual(
     ranges.toSorted((a, b) => a.partition - b.partition),
     [
@@ -77,8 +79,8 @@ test('beginnings, ends and times are the same as those that the admin client fin
   )
 })
 
-test('exactly the visible records of the ranges are read, in order within a partition, without a consumer', async (t) => {
-  const { kafka, topic, reader, read, send, consumers } = await aTopic(t, 2)
+test('exactly the visible records of the ranges are read, in order within a partition', async (t) => {
+  const { kafka, topic, shared, read, send } = await aTopic(t, 2)
   const values = Array.from({ length: 50 }, (_, n) => `a${n}`)
   for (let from = 0; from < values.length; from += 10) await send(0, values.slice(from, from + 10))
   await send(1, ['compressed'], CompressionTypes.GZIP)
@@ -96,7 +98,7 @@ test('exactly the visible records of the ranges are read, in order within a part
     })
     await transaction[ends]()
   }
-  const ranges = await reader.ranges([topic])
+  const ranges = await leaderRanges(shared, [topic])
   // Two at once, which use the same connections, all of which are closed in the end.
   const [found, again] = await Promise.all([read(ranges), read(ranges)])
   assert.deepEqual(again.toSorted(), found.toSorted())
@@ -110,24 +112,22 @@ test('exactly the visible records of the ranges are read, in order within a part
   )
   assert.deepEqual(await read([{ partition: 0, low: 13, high: 15 }]), named(['a13', 'a14']))
   assert.deepEqual(await read([]), [])
-  assert.equal(consumers(), 0)
 })
 
-test('what it cannot read at once a consumer reads on, and no record is handled twice', async (t) => {
-  const { read, send, consumers } = await aTopic(t, 1)
+test('what is not there yet is waited for, and no record is handled twice', async (t) => {
+  const { read, send } = await aTopic(t, 1)
   await send(0, ['one', 'two'])
   const reading = read([{ partition: 0, low: 0, high: 4 }])
   await send(0, ['three'])
   await send(0, ['four'])
   assert.deepEqual(await reading, named(['one', 'two', 'three', 'four']))
 
-  const before = consumers()
   let refused = 0
   const found = await read([{ partition: 0, low: 0, high: 4 }], (value) => {
     if (value === 'two' && refused++ < 2) throw new PostriderError('registry_unavailable', 'it is away')
   })
   assert.deepEqual(found, named(['one', 'two', 'three', 'four']))
-  assert.equal(consumers() - before, 1)
+  assert.equal(refused, 3)
   await assert.rejects(
     read([{ partition: 0, low: 0, high: 4 }], () => {
       throw new Error('it cannot be handled')
@@ -136,15 +136,13 @@ test('what it cannot read at once a consumer reads on, and no record is handled 
   )
 })
 
-test('a loop over a range takes the same records, each once, also where a consumer reads on', async (t) => {
-  const { kafka, topic, send, reader } = await aTopic(t, 2)
+test('a loop over a range takes the same records, each once, and waits for what is not there yet', async (t) => {
+  const { kafka, topic, send, shared } = await aTopic(t, 2)
   await send(0, ['a0', 'a1', 'a2', 'a3', 'a4', 'a5'])
   await send(1, ['b0', 'b1'])
-  let consumers = 0
-  const log = Object.create(silentLog, { debug: { value: () => void consumers++ } }) as typeof silentLog
   const read = async (ranges: readonly OffsetRange[], onEach: (value: string) => unknown = () => {}) => {
     const found: string[] = []
-    const options = { ...{ kafka, topic, groupPrefix: `${topic}.reader`, log, fetchBytes: 100 } }
+    const options = { kafka, topic, log: silentLog, fetchBytes: 100 }
     for await (const { partition, offset, value } of readSpans(ranges, options)) {
       found.push(`${partition}/${offset} ${String(value)}`)
       await onEach(String(value))
@@ -156,12 +154,10 @@ test('a loop over a range takes the same records, each once, also where a consum
     { partition: 1, low: 0, high: 2 },
   ]
   assert.deepEqual(await read(bounds), ['0/1 a1', '0/2 a2', '0/3 a3', '0/4 a4', '1/0 b0', '1/1 b1'])
-  assert.deepEqual(await read(await reader.ranges([topic])), [
+  assert.deepEqual(await read(await leaderRanges(shared, [topic])), [
     ...['0/0 a0', '0/1 a1', '0/2 a2', '0/3 a3', '0/4 a4', '0/5 a5', '1/0 b0', '1/1 b1'],
   ])
-  assert.equal(consumers, 0)
 
-  // Its end is not there yet, for which leaders have nothing to give.
   let isSent = false
   const onEach = async (value: string) => {
     if (value !== 'b1' || isSent) return
@@ -172,7 +168,6 @@ test('a loop over a range takes the same records, each once, also where a consum
   assert.deepEqual(await read([{ partition: 1, low: 0, high: 4 }], onEach), [
     ...['1/0 b0', '1/1 b1', '1/2 b2', '1/3 b3'],
   ])
-  assert.equal(consumers, 1)
 })
 
 test('a reading that takes long gives others their turns between the records of one answer', async (t) => {
@@ -182,7 +177,7 @@ test('a reading that takes long gives others their turns between the records of 
     Array.from({ length: 500 }, (_, n) => `a${n}`),
   )
   const ranges = [{ partition: 0, low: 0, high: 500 }]
-  const options = { kafka, topic, groupPrefix: `${topic}.reader`, log: silentLog }
+  const options = { kafka, topic, log: silentLog }
   for (const way of ['called', 'looped'] as const) {
     let turns = 0
     const seen = new Set<number>()
@@ -215,7 +210,7 @@ test('a signal ends a reading at once, also where a broker takes connections and
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
   const kafka = createKafka({ kafka: { brokers: [address], ssl: false, sasl: null } }, silentLog)
   const stop = new AbortController()
-  const options = { kafka, topic: 'any', groupPrefix: 'any', log: silentLog, signal: stop.signal }
+  const options = { kafka, topic: 'any', log: silentLog, signal: stop.signal }
   const ranges = [{ partition: 0, low: 0, high: 1 }]
   const unavailable = {
     code: 'kafka_unavailable',
@@ -237,9 +232,8 @@ test('a signal ends a reading at once, also where a broker takes connections and
 })
 
 test('a topic that is missing is named, and one that comes later is read', async (t) => {
-  const { topic, reader, read, send } = await aTopic(t, 1)
-  await assert.rejects(reader.ranges([topic, `${topic}.none`]), { name: 'KafkaJSProtocolError' })
+  const { topic, shared, read, send } = await aTopic(t, 1)
+  await assert.rejects(leaderRanges(shared, [topic, `${topic}.none`]), { name: 'KafkaJSProtocolError' })
   await send(0, ['one'])
-  await reader.close()
-  assert.deepEqual(await read(await reader.ranges([topic])), named(['one']))
+  assert.deepEqual(await read(await leaderRanges(shared, [topic])), named(['one']))
 })
