@@ -10,7 +10,6 @@ const letters: Record<KafkaOperation, string> = {
   CREATE: 'C',
   READ: 'R',
   WRITE: 'W',
-  DELETE: 'X',
   DESCRIBE: 'D',
   DESCRIBE_CONFIGS: 'DC',
   ALTER_CONFIGS: 'AC',

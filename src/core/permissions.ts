@@ -1,11 +1,10 @@
 import { replayTier, type TopicNames } from './topics.ts'
 
 /**
- * What may be done with a topic or group, by Kafka's own names. READ, WRITE, DELETE and CREATE of a resource include
- * DESCRIBE, but for CREATE.
+ * What may be done with a topic or group, by Kafka's own names. READ and WRITE of a resource include
+ * DESCRIBE.
  */
-export type KafkaOperation =
-  'READ' | 'WRITE' | 'CREATE' | 'DELETE' | 'DESCRIBE' | 'DESCRIBE_CONFIGS' | 'ALTER_CONFIGS'
+export type KafkaOperation = 'READ' | 'WRITE' | 'CREATE' | 'DESCRIBE' | 'DESCRIBE_CONFIGS' | 'ALTER_CONFIGS'
 
 /** One thing that a user must be allowed to do. */
 export interface Permission {
@@ -52,12 +51,6 @@ export function partPermissions(part: SecuredPart, names: DeploymentNames): Perm
         ...permissionsOn('topic', [settings, suppressions], ['READ', 'DESCRIBE_CONFIGS']),
         // Summaries of what came in, and heartbeats.
         ...permissionsOn('topic', [deliveries], ['WRITE', 'DESCRIBE_CONFIGS']),
-        ...permissionsOn(
-          'group',
-          [`${groupId}.recent.`, `${groupId}.settings.`, `${groupId}.suppressions.`],
-          ['READ', 'DELETE'],
-          true,
-        ),
       ]
     case 'forwarder':
       return [
@@ -67,12 +60,6 @@ export function partPermissions(part: SecuredPart, names: DeploymentNames): Perm
         ...permissionsOn('topic', [replays], ['READ', 'DESCRIBE_CONFIGS']),
         ...permissionsOn('topic', [deadLetters, deliveries], ['WRITE', 'DESCRIBE_CONFIGS']),
         ...permissionsOn('group', [groupId, `${groupId}.retries`], ['READ']),
-        ...permissionsOn(
-          'group',
-          [`${groupId}.erasures.`, `${groupId}.settings.`, `${groupId}.suppressions.`],
-          ['READ', 'DELETE'],
-          true,
-        ),
       ]
     case 'console':
       return [
@@ -86,19 +73,15 @@ export function partPermissions(part: SecuredPart, names: DeploymentNames): Perm
         ...permissionsOn('topic', [deadLetters], ['READ', 'DESCRIBE_CONFIGS']),
         // What the forwarders have committed.
         ...permissionsOn('group', [groupId, `${groupId}.retries`], ['DESCRIBE']),
-        ...permissionsOn(
-          'group',
-          [
-            ...['audit', 'dead-letters', 'deletions', 'erasures', 'events', 'memberships', 'replay'],
-            ...['settings', 'statistics', 'suppressions', 'tail', 'why'],
-          ].map((reader) => `${groupId}.${reader}.`),
-          ['READ', 'DELETE'],
-          true,
-        ),
         // The console that sends operational events, and how far it read.
         ...permissionsOn('group', [`${groupId}.events`], ['READ']),
-        // Leases: one process at a time works on a request or an audience. Those of replays lie below `replay.`, above.
-        ...permissionsOn('group', [`${groupId}.deletion.`, `${groupId}.sync.`], ['READ'], true),
+        // Leases: one process at a time works on a request, a replay or an audience.
+        ...permissionsOn(
+          'group',
+          ['deletion', 'replay', 'sync'].map((what) => `${groupId}.${what}.`),
+          ['READ'],
+          true,
+        ),
       ]
   }
 }

@@ -5,7 +5,6 @@ const spelled: Record<KafkaOperation, string> = {
   READ: 'Read',
   WRITE: 'Write',
   CREATE: 'Create',
-  DELETE: 'Delete',
   DESCRIBE: 'Describe',
   DESCRIBE_CONFIGS: 'DescribeConfigs',
   ALTER_CONFIGS: 'AlterConfigs',

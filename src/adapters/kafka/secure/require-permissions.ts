@@ -25,15 +25,5 @@ export async function requirePermissions(
     log.debug({ error: messageOf(error) }, 'the brokers did not say what this user may do')
     return
   }
-  const spared = missing.filter(isSpared)
-  const needed = missing.filter((permission) => !isSpared(permission))
-  if (needed.length > 0) throw new PostriderError('setup', deniedMessage(login, missing))
-  if (spared.length > 0)
-    log.warn(
-      `${deniedMessage(login, spared)}. Until then groups that are not used any more are left to the brokers`,
-    )
+  if (missing.length > 0) throw new PostriderError('setup', deniedMessage(login, missing))
 }
-
-/** Brokers forget an empty group by themselves, later. */
-const isSpared = ({ resource, operation }: Permission): boolean =>
-  resource === 'group' && operation === 'DELETE'
