@@ -36,8 +36,7 @@ export interface RetryAccount {
 export async function retriesOf(deployment: Deployment, destinationId: string): Promise<RetryAccount> {
   const { kafka, topics, codecs, config } = deployment
   const calls = new Set<string>()
-  const records = (topic: string) =>
-    readRange({ kafka, topic, log })
+  const records = (topic: string) => readRange({ kafka, topic, log })
   let retryRecords = 0
   for (const { name } of config.retryTiers) {
     for await (const { value } of records(topics.retry(name))) {
