@@ -39,10 +39,8 @@ test('permissions are printed as commands, grouped by part, with the name of eve
     `${add} --operation Read --operation DescribeConfigs --topic webhooks.settings --topic webhooks.suppressions`,
     `${add} --operation Write --operation DescribeConfigs --topic webhooks.deliveries`,
   ])
-  assert.equal(
-    lines[8],
-    `${add} --operation Read --operation Delete --group postrider.recent. --group postrider.settings. --group postrider.suppressions. --resource-pattern-type prefixed`,
-  )
+  const leases = `${add} --operation Read --group postrider.deletion. --group postrider.replay. --group postrider.sync. --resource-pattern-type prefixed`
+  assert.equal(lines.at(-1), leases)
   assert.deepEqual(lines.filter((line) => line.startsWith('# ')).slice(2), [
     '# setup',
     '# collector',
