@@ -1,7 +1,6 @@
 // The requests that read: Fetch, version 11 of the Kafka protocol, and ListOffsets, version 2. Every broker since
 // Kafka 2.3 takes them.
-import type { Undecoded } from '../wire/fetch-answer.ts'
-import { decodeFetch } from '../wire/fetch-answer.ts'
+import { decodeFetch, type Undecoded } from '../wire/fetch-answer.ts'
 import { WireReader, int32, text } from '../wire/kafka-wire.ts'
 
 export const [fetchVersion, listOffsetsVersion] = [11, 2]

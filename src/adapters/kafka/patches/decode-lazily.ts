@@ -126,7 +126,7 @@ export const decodeLazily: Patch = {
 }
 
 /** Null where nothing can be read yet. */
-export async function recordsIn(
+async function recordsIn(
   messages: unknown[],
   from: string,
   allowance: UnpackAllowance,

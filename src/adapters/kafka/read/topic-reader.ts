@@ -193,7 +193,8 @@ export class TopicReader {
   /** Throws as a broker does that refuses, or what keeps all of them from an answer. */
   async #findLeaders(): Promise<void> {
     const { topic } = this.#options
-    await this.#brokers.refresh()
+    await this.#unlessStopped(this.#brokers.refresh())
+    if (this.#stop.signal.aborted) return
     const code = this.#brokers.topicError(topic)
     if (code !== 0) throw answerError(code, topic)
     if (this.#brokers.partitions(topic) === null) throw answerError(unknownTopic, topic)
