@@ -122,6 +122,7 @@ test('the page of a destination', async (t) => {
     await page.getByLabel('Rate limit').fill('50/s')
     await page.keyboard.press('Enter')
     const dialog = page.getByRole('dialog', { name: 'Save crm?' })
+    await dialog.waitFor()
     const rows = dialog.locator('tbody tr')
     assert.deepEqual(
       (await rows.allInnerTexts()).map((row) => row.split(/\s*\t\s*/)),

@@ -109,7 +109,12 @@ export async function deploy(
   await registerSchemas(new Registry(config.registry), config)
   const codecs = createCodecs({ registry: config.registry, topics, log: silent })
   await Promise.all([codecs.calls.ready(), codecs.settings.ready()])
-  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
+  // Idempotent: where a broker refuses one partition, which it may just after the topic is made, kafkajs sends them all
+  // again, and the others would have their records twice.
+  const producer = kafka.producer({
+    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+    idempotent: true,
+  })
   await producer.connect()
   const secrets = createSecrets(config.secretsKeys)
   const settings = new SettingsLog({
