@@ -24,7 +24,8 @@ interface Profiled {
 /** Where each microsecond of a delivery goes. Under the profiler all of it is slower than it is. */
 export const profile: Workload = {
   name: 'profile',
-  summary: 'a CPU profile of the hot path: self time of a delivery by area, beside that of bare undici',
+  summary:
+    'a CPU profile of the hot path: self time of a delivery by area, with either HTTP client, beside that of bare undici',
   sizes: { calls: 300_000 },
   quick: { calls: 50_000 },
   async run(servers, { calls }) {
@@ -38,6 +39,12 @@ export const profile: Workload = {
     const drain: Drain = { servers, receiver, requests: calls!, warmUp: warmUpOf(calls!) }
     const deliveries = calls! - warmUpOf(calls!)
     const ours = await profiled(drain, deliveries, (run) => forward(run, deployment.env))
+    const switched = {
+      ...deployment.env,
+      WEBHOOK_CLIENT: 'undici',
+      GROUP_ID: `${deployment.env.GROUP_ID}-undici`,
+    }
+    const onUndici = await profiled(drain, deliveries, (run) => forward(run, switched))
     const bare = await profiled(drain, deliveries, (run) =>
       post(run, { by: 'request', urls: [url], users, inFlight, connections: inFlight }),
     )
@@ -45,6 +52,7 @@ export const profile: Workload = {
     return {
       rows: [
         { what: 'Postrider, profiled', unit: 'calls/s', value: ours.run.perSecond },
+        { what: 'Postrider on undici, profiled', unit: 'calls/s', value: onUndici.run.perSecond },
         {
           what: `undici request, ${inFlight} in flight, profiled`,
           unit: 'calls/s',
@@ -53,14 +61,19 @@ export const profile: Workload = {
       ],
       ratio: null,
       goal: null,
-      verdict: noVerdict([ours.run.use, bare.run.use]),
+      verdict: noVerdict([ours, onUndici, bare].map(({ run }) => run.use)),
       text: [
-        ...table('self time of a delivery, µs', ['Postrider', 'undici'], [ours, bare].map(areas)),
-        ...table('of that in our own files, µs', ['Postrider'], [files(ours)]),
+        ...table(
+          'self time of a delivery, µs',
+          ['Postrider', 'on undici', 'undici'],
+          [ours, onUndici, bare].map(areas),
+        ),
+        ...table('of that in our own files, µs', ['Postrider', 'on undici'], [ours, onUndici].map(files)),
         cpuLine('Postrider', ours.run.use),
+        cpuLine('Postrider on undici', onUndici.run.use),
         cpuLine('undici', bare.run.use),
       ],
-      detail: { calls, ours, bare },
+      detail: { calls, ours, onUndici, bare },
     }
   },
 }

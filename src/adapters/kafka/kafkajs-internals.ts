@@ -2,14 +2,28 @@
 // the brokers' API versions), which its public API does not give out. Whatever is used here is checked first.
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
-import type { Kafka } from 'kafkajs'
+import kafkajs, { type Kafka } from 'kafkajs'
 import { PostriderError } from '../../errors.ts'
 
-/** Which request it is, by Kafka's numbers. */
-export interface RequestKind {
+/** Requests of one kind, by Kafka's numbers. */
+export interface Api {
+  apiKey: number
+  apiName: string
+  /** Of those versions that Postrider speaks, the oldest and the newest. */
+  versions: readonly [oldest: number, newest: number]
+  /** The first Kafka whose brokers speak one of them. */
+  since: string
+}
+
+interface RequestKind {
   apiKey: number
   apiVersion: number
   apiName: string
+}
+
+/** An answer that says how long the client is to send nothing more, in ms (KIP-219). */
+export interface Throttling {
+  throttleMs: number
 }
 
 /** A request and how its answer is read, as a connection of kafkajs takes them. */
@@ -33,10 +47,7 @@ export interface KafkajsConnection {
 export interface KafkajsBroker {
   connect(): Promise<void>
   versions: Record<number, { minVersion: number; maxVersion: number }> | null
-  lookupRequest(apiKey: number, definition: unknown): (options: object) => WireExchange<MetadataResponse>
-  describeConfigs(question: { resources: { type: number; name: string }[] }): Promise<{
-    resources: { resourceName: string; configEntries: { configName: string; configValue: string }[] }[]
-  }>
+  lookupRequest<T>(apiKey: number, definition: unknown): (options: object) => WireExchange<T>
   connectionPool: { host: string; port: number; pool: KafkajsConnection[] }
 }
 
@@ -48,6 +59,11 @@ export interface MetadataResponse {
     topic: string
     partitionMetadata: { partitionErrorCode: number; partitionId: number; leader: number }[]
   }[]
+}
+
+/** Settings as kafkajs decodes them, versions 0 to 2. */
+export interface SettingsResponse {
+  resources: { resourceName: string; configEntries: { configName: string; configValue: string }[] }[]
 }
 
 /** Makes connections of the client's own settings. */
@@ -89,11 +105,10 @@ export function answerError(code: number, topic: string): Error {
   })
 }
 
-/** Kafka's numbers for these requests. */
-export const apiKeys = { produce: 0, fetch: 1, listOffsets: 2, metadata: 3, initProducerId: 22 } as const
+const [metadataKey, describeConfigsKey] = [3, 32]
 
 /** A request whose body is encoded already; errors are left in the answer. */
-export function exchangeOf<T>(
+export function exchangeOf<T extends Throttling>(
   kind: RequestKind,
   body: Buffer,
   decode: (payload: Buffer) => T,
@@ -102,7 +117,11 @@ export function exchangeOf<T>(
   return {
     request: { ...kind, encode: () => Promise.resolve(encoded) },
     response: {
-      decode: (payload) => Promise.resolve(decode(payload)),
+      decode(payload) {
+        const answer = decode(payload)
+        // By this name kafkajs waits before its next request.
+        return Promise.resolve(Object.assign(answer, { clientSideThrottleTime: answer.throttleMs }))
+      },
       parse: (decoded) => Promise.resolve(decoded),
     },
   }
@@ -113,9 +132,19 @@ export function metadataExchange(
   broker: KafkajsBroker,
   topics: readonly string[],
 ): WireExchange<MetadataResponse> {
-  const make = broker.lookupRequest(apiKeys.metadata, requests.Metadata)
+  const make = broker.lookupRequest<MetadataResponse>(metadataKey, requests.Metadata)
   const { request, response } = make({ topics, allowAutoTopicCreation: false })
   return { request, response: { decode: response.decode, parse: (decoded) => Promise.resolve(decoded) } }
+}
+
+/** A request for the settings of these topics; an answer with an error rejects. */
+export function settingsExchange(
+  broker: KafkajsBroker,
+  topics: readonly string[],
+): WireExchange<SettingsResponse> {
+  const make = broker.lookupRequest<SettingsResponse>(describeConfigsKey, requests.DescribeConfigs)
+  const resources = topics.map((name) => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name }))
+  return make({ resources, includeSynonyms: false })
 }
 
 /**
@@ -149,7 +178,7 @@ function memberBySymbol(kafka: Kafka, description: string): ((options: object) =
 function checkBroker(broker: KafkajsBroker): void {
   const [connection] = broker.connectionPool?.pool ?? []
   if (!connection) throw unexpected('broker.connectionPool.pool')
-  for (const name of ['connect', 'lookupRequest', 'describeConfigs'] as const)
+  for (const name of ['connect', 'lookupRequest'] as const)
     if (typeof broker[name] !== 'function') throw unexpected(`broker.${name}`)
   for (const name of ['isConnected', 'isAuthenticated', 'rejectRequests', 'disconnect', 'send'] as const)
     if (typeof connection[name] !== 'function') throw unexpected(`connection.${name}`)

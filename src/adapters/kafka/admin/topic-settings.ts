@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import kafkajs from 'kafkajs'
 import type { Admin, Kafka, PartitionMetadata } from 'kafkajs'
-import { OwnBrokers } from './own-brokers.ts'
+import { Brokers } from '../link/brokers.ts'
 import { durabilityOf, meets, type TopicSpec } from './topic-specs.ts'
-import { within } from '../waiting.ts'
 
 const { ConfigResourceTypes, ConfigSource } = kafkajs
 
@@ -128,24 +127,26 @@ export async function untilBrokersKnow(
 ): Promise<void> {
   if (settings.size === 0) return
   const { brokers } = await admin.describeCluster()
-  const own = new OwnBrokers(kafka)
-  const resources = [...settings.keys()].map((name) => ({ type: ConfigResourceTypes.TOPIC, name }))
+  const topics = [...settings.keys()]
+  const link = new Brokers(kafka, Infinity)
+  for (const topic of topics) link.follow(topic)
   const deadline = performance.now() + knownWithinMs
-  const isKnownBy = async (address: { host: string; port: number }): Promise<boolean> => {
+  const isKnownBy = async (nodeId: number): Promise<boolean> => {
     const left = Math.max(1, deadline - performance.now())
-    const answer = await within(left, (await own.at(address)).describeConfigs({ resources }))
+    const answer = await (await link.connection(nodeId)).topicSettings(topics, left)
     return answer.resources.every(({ resourceName, configEntries }) =>
       [...settings.get(resourceName)!].every(([key, value]) =>
         configEntries.some(({ configName, configValue }) => configName === key && configValue === value),
       ),
     )
   }
-  const wait = async (address: { host: string; port: number }): Promise<void> => {
-    while (!(await isKnownBy(address)) && performance.now() < deadline) await delay(askAgainMs)
+  const wait = async (nodeId: number): Promise<void> => {
+    await link.refresh()
+    while (!(await isKnownBy(nodeId)) && performance.now() < deadline) await delay(askAgainMs)
   }
   try {
-    await Promise.allSettled(brokers.map(wait))
+    await Promise.allSettled(brokers.map(({ nodeId }) => wait(nodeId)))
   } finally {
-    own.close()
+    link.close()
   }
 }

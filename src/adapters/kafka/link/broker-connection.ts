@@ -1,43 +1,18 @@
 import { messageOf } from '../../../errors.ts'
 import {
-  apiKeys,
   exchangeOf,
   metadataExchange,
+  settingsExchange,
+  type Api,
   type ConnectionFactory,
   type KafkajsBroker,
   type KafkajsConnection,
   type MetadataResponse,
-  type RequestKind,
+  type SettingsResponse,
+  type Throttling,
   type WireExchange,
 } from '../kafkajs-internals.ts'
 import { within } from '../waiting.ts'
-import {
-  decodeInitProducerId,
-  encodeInitProducerId,
-  maxInitProducerIdVersion,
-} from '../producer/init-producer-id.ts'
-import { ProduceFailure, kafkaErrors } from '../producer/produce-errors.ts'
-import {
-  decodeProduceResponse,
-  encodeProduceRequest,
-  maxProduceVersion,
-  minProduceVersion,
-  type ProduceAnswer,
-  type TopicBatches,
-} from '../producer/produce-request.ts'
-import {
-  decodeFetchAnswer,
-  decodeListOffsets,
-  encodeFetch,
-  encodeListOffsets,
-  fetchVersion,
-  listOffsetsVersion,
-  type FetchAnswer,
-  type FetchPlace,
-  type OffsetAnswer,
-  type OffsetQuestion,
-} from './read-requests.ts'
-import { anonymous, type ProducerIdentity } from '../producer/sequences.ts'
 
 export interface BrokerAddress {
   host: string
@@ -56,13 +31,11 @@ const answerWithinMs = 10_000
 export class BrokerConnection {
   readonly #broker: KafkajsBroker
   readonly #connection: KafkajsConnection
-  readonly #produceVersion: number
   #isDiscarded = false
 
   private constructor(broker: KafkajsBroker) {
     this.#broker = broker
     this.#connection = broker.connectionPool.pool[0]!
-    this.#produceVersion = produceVersionOf(broker)
   }
 
   /** Without an address: the next of the client's own list. Rejects with what kafkajs says. */
@@ -96,52 +69,38 @@ export class BrokerConnection {
     return this.#exchange(metadataExchange(this.#broker, topics), withinMs)
   }
 
+  /** As this broker knows them. Rejects with what kafkajs makes of an answer with an error. */
+  topicSettings(topics: readonly string[], withinMs: number): Promise<SettingsResponse> {
+    return this.#exchange(settingsExchange(this.#broker, topics), withinMs)
+  }
+
+  /** The newest version of these requests that both sides speak; null where there is none. */
+  versionOf({ apiKey, versions: [oldest, newest] }: Api): number | null {
+    const its = this.#broker.versions?.[apiKey]
+    if (its === undefined) return null
+    const version = Math.min(newest, its.maxVersion)
+    return version < Math.max(oldest, its.minVersion) ? null : version
+  }
+
   /**
-   * A new identity. `anonymous` where the broker knows no such thing (before Kafka 0.11), or does not give one to this
-   * user (before Kafka 2.8 that takes a permission of its own). Rejects with a ProduceFailure when it cannot be had now.
+   * Sends a request, and reads the answer, whose errors are the caller's. Rejects where none comes in time, and where the
+   * broker takes no request of these versions.
+   *
+   * @param decode throws where the answer ends too early
    */
-  async newIdentity(withinMs: number): Promise<ProducerIdentity> {
-    const versions = this.#broker.versions?.[apiKeys.initProducerId]
-    if (versions === undefined || versions.minVersion > maxInitProducerIdVersion) return anonymous
-    const apiVersion = Math.min(maxInitProducerIdVersion, versions.maxVersion)
-    const kind = { apiKey: apiKeys.initProducerId, apiVersion, apiName: 'InitProducerId' }
-    const asked = exchangeOf(kind, encodeInitProducerId(), decodeInitProducerId)
-    const { errorCode, identity } = await this.#exchange(asked, withinMs)
-    if (errorCode === 0) return identity
-    if (errorCode === kafkaErrors.clusterAuthorizationFailed) return anonymous
-    throw ProduceFailure.ofCode(errorCode)
-  }
-
-  /** @param timeoutMs how long the broker may wait for its replicas; it is given a little longer to say so */
-  produce(topics: readonly TopicBatches[], timeoutMs: number): Promise<ProduceAnswer> {
-    const apiVersion = this.#produceVersion
-    const kind = { apiKey: apiKeys.produce, apiVersion, apiName: 'Produce' }
-    const asked = exchangeOf(kind, encodeProduceRequest(topics, timeoutMs), (payload) => {
-      const answer = decodeProduceResponse(payload, apiVersion)
-      // kafkajs then waits before its next request (KIP-219).
-      return { ...answer, clientSideThrottleTime: answer.throttleMs }
-    })
-    return this.#exchange(asked, timeoutMs + graceMs)
-  }
-
-  /** What these partitions hold, each from an offset on; where that is nothing yet, once there is anything. */
-  fetch(topic: string, places: readonly FetchPlace[], maxWaitMs: number): Promise<FetchAnswer> {
-    const kind = this.#kindOf('fetch', 'Fetch', fetchVersion)
-    const asked = exchangeOf(kind, encodeFetch(topic, places, maxWaitMs), (payload) => {
-      const answer = decodeFetchAnswer(payload)
-      return { ...answer, clientSideThrottleTime: answer.throttleMs }
-    })
-    return this.#exchange(asked, maxWaitMs + answerWithinMs)
-  }
-
-  /** Of partitions that this broker leads. */
-  async offsets(questions: readonly OffsetQuestion[]): Promise<OffsetAnswer[]> {
-    const kind = this.#kindOf('listOffsets', 'ListOffsets', listOffsetsVersion)
-    const asked = exchangeOf(kind, encodeListOffsets(questions), (payload) => {
-      const answer = decodeListOffsets(payload)
-      return { ...answer, clientSideThrottleTime: answer.throttleMs }
-    })
-    return (await this.#exchange(asked, answerWithinMs)).offsets
+  async ask<T extends Throttling>(
+    api: Api,
+    body: Buffer,
+    decode: (payload: Buffer, version: number) => T,
+    withinMs = answerWithinMs,
+  ): Promise<T> {
+    const { apiKey, apiName } = api
+    const apiVersion = this.versionOf(api)
+    if (apiVersion === null) throw this.#speaksNone(api)
+    const exchange = exchangeOf({ apiKey, apiName, apiVersion }, body, (payload) =>
+      decode(payload, apiVersion),
+    )
+    return this.#exchange(exchange, withinMs)
   }
 
   /** Closes once what is in flight has been answered. */
@@ -156,15 +115,14 @@ export class BrokerConnection {
     discard(this.#broker, reason)
   }
 
-  #kindOf(api: keyof typeof apiKeys, apiName: string, apiVersion: number): RequestKind {
-    const apiKey = apiKeys[api]
-    const { versions, connectionPool } = this.#broker
-    if ((versions?.[apiKey]?.maxVersion ?? -1) < apiVersion)
-      throw new Error(
-        `the broker ${connectionPool.host}:${connectionPool.port} does not take ${apiName} requests of version ` +
-          `${apiVersion} (Kafka 2.3 or later does)`,
-      )
-    return { apiKey, apiVersion, apiName }
+  #speaksNone({ apiKey, apiName, versions, since }: Api): Error {
+    const { host, port } = this.address
+    const its = this.#broker.versions?.[apiKey]
+    const taken = its ? `in versions ${its.minVersion} to ${its.maxVersion}` : 'in no version'
+    return new Error(
+      `the broker ${host}:${port} takes ${apiName} requests ${taken}; Postrider sends them in ${versions.join(' to ')} ` +
+        `(${since} or later)`,
+    )
   }
 
   async #exchange<T>(exchange: WireExchange<T>, withinMs: number): Promise<T> {
@@ -177,20 +135,6 @@ export class BrokerConnection {
       throw error
     }
   }
-}
-
-/** What a broker that has given up on its replicas may take to say so. */
-const graceMs = 3_000
-
-function produceVersionOf({ versions, connectionPool }: KafkajsBroker): number {
-  const { minVersion, maxVersion } = versions?.[apiKeys.produce] ?? { minVersion: 0, maxVersion: -1 }
-  const version = Math.min(maxProduceVersion, maxVersion)
-  if (version < Math.max(minProduceVersion, minVersion))
-    throw new Error(
-      `the broker ${connectionPool.host}:${connectionPool.port} takes produce requests of versions ${minVersion} to ` +
-        `${maxVersion}; Postrider sends ${minProduceVersion} to ${maxProduceVersion} (Kafka 0.11 or later)`,
-    )
-  return version
 }
 
 /** kafkajs's own way waits for answers, which a broker that hangs never gives. */

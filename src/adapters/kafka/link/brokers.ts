@@ -1,9 +1,8 @@
 import type { Kafka } from 'kafkajs'
 import { connectionFactory, type ConnectionFactory, type MetadataResponse } from '../kafkajs-internals.ts'
 import { BrokerConnection, type BrokerAddress } from './broker-connection.ts'
-import type { ProducerIdentity } from '../producer/sequences.ts'
 
-/** For metadata, and for an identity. */
+/** For metadata. */
 const answerWithinMs = 3_000
 /** Two questions within this time: the first answer did not help, and another broker is asked. */
 const doubtfulMs = 2_000
@@ -29,7 +28,7 @@ export class Brokers {
   readonly #topics = new Map<string, TopicView>()
   readonly #addresses = new Map<number, BrokerAddress>()
   readonly #nodes = new Map<number, NodeLink>()
-  /** For metadata only: a request that waits for replicas, or for records, would hold them up. */
+  /** For what is answered at once: a request that waits for replicas, or for records, would hold the others up. */
   #control: BrokerConnection | null = null
   /** When an address last failed; those that failed longest ago are tried first. */
   readonly #failedAt = new Map<string, number>()
@@ -101,11 +100,11 @@ export class Brokers {
     return node.opening
   }
 
-  /** A new identity for a producer, from any broker. Rejects when none can be had now. */
-  async newIdentity(): Promise<ProducerIdentity> {
+  /** For what any broker may be asked. Rejects when none answers. */
+  async any(): Promise<BrokerConnection> {
     if (!this.#control?.isOpen) await this.refresh()
     if (this.#control === null) throw new Error('no broker is connected')
-    return this.#control.newIdentity(answerWithinMs)
+    return this.#control
   }
 
   /** Ends the connections, and with an error what is in flight on them. */
@@ -179,6 +178,8 @@ export class Brokers {
     // A broker that is just starting may not know the others, or the topics, yet.
     for (const { nodeId, host, port } of brokers) this.#addresses.set(nodeId, { host, port })
     for (const { topicErrorCode, topic, partitionMetadata } of topicMetadata) {
+      // Where none is followed, all are answered.
+      if (!this.#topics.has(topic)) continue
       if (topicErrorCode !== 0 || partitionMetadata.length === 0) {
         const leaders = this.#topics.get(topic)?.leaders ?? []
         this.#topics.set(topic, { leaders, errorCode: topicErrorCode })

@@ -1,12 +1,13 @@
 import type { Kafka } from 'kafkajs'
 import { Brokers } from '../link/brokers.ts'
 import { FailingWrites, type ProducerLog } from './failing-writes.ts'
+import { newIdentity } from './init-producer-id.ts'
 import type { PartitionBatch } from './partition-batch.ts'
 import { ackMs, byTopic } from './outgoing.ts'
 import { PartitionWrite, type AppendPlace } from './partition-write.ts'
 import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
-import type { PartitionAnswer } from './produce-request.ts'
-import { Sequences, anonymous } from './sequences.ts'
+import { produce, type PartitionAnswer } from './produce-request.ts'
+import { Sequences, anonymous, type ProducerIdentity } from './sequences.ts'
 import { TopicMetadata, sendAgainMs, wasClosed } from './topic-metadata.ts'
 import { miscount, type WriteLimits, type WriteReport } from './write-report.ts'
 
@@ -198,7 +199,7 @@ export class KafkaProducer {
   /** Sends it once there is an identity to send it under. Never rejects. */
   async #identify(one: PartitionWrite): Promise<void> {
     try {
-      this.#identifying ??= this.#brokers.newIdentity().then((identity) => {
+      this.#identifying ??= this.#newIdentity().then((identity) => {
         if (identity === anonymous) this.#log.info({}, notRecognised)
         this.#sequences.begin(identity)
       })
@@ -211,6 +212,10 @@ export class KafkaProducer {
     }
   }
 
+  async #newIdentity(): Promise<ProducerIdentity> {
+    return newIdentity(await this.#brokers.any())
+  }
+
   /** One request for all that goes to the node. Never rejects. */
   async #flush(nodeId: number): Promise<void> {
     let sent = this.#outgoing.get(nodeId)!
@@ -221,7 +226,7 @@ export class KafkaProducer {
       // The deadline may have passed while it connected: its caller knows that and may send it again by itself.
       sent = sent.filter(({ isDone }) => !isDone)
       if (sent.length === 0) return
-      answers = (await connection.produce(byTopic(sent), ackMs(sent))).partitions
+      answers = (await produce(connection, byTopic(sent), ackMs(sent))).partitions
     } catch (error) {
       const failure = this.#topics.failure(error)
       for (const one of sent) this.#retry(one, failure)

@@ -1,10 +1,14 @@
 // A produce request and its answer, versions 3 to 7 of the Kafka protocol, whose bytes are the same but for one field.
+import type { Api, Throttling } from '../kafkajs-internals.ts'
+import type { BrokerConnection } from '../link/broker-connection.ts'
 import { crc32c } from '../wire/crc32c.ts'
 import type { PartitionBatch } from './partition-batch.ts'
 import type { BatchSequence } from './sequences.ts'
 
-/** Versions whose request bodies are the same: record batches of magic 2. */
-export const [minProduceVersion, maxProduceVersion] = [3, 7]
+/** In these versions request bodies are the same: record batches of magic 2. */
+const produceApi: Api = { apiKey: 0, apiName: 'Produce', versions: [3, 7], since: 'Kafka 0.11' }
+/** What a broker that has given up on its replicas may take to say so. */
+const graceMs = 3_000
 /** From this version on the answer says where the partition's log starts. */
 const logStartSince = 5
 /** acks=all: every in-sync replica has it. */
@@ -35,10 +39,18 @@ export interface PartitionAnswer {
   appendTime: number
 }
 
-export interface ProduceAnswer {
+export interface ProduceAnswer extends Throttling {
   partitions: PartitionAnswer[]
-  /** How long the client is to send nothing more, in ms (KIP-219). */
-  throttleMs: number
+}
+
+/** @param timeoutMs how long the broker may wait for its replicas; it is given a little longer to say so */
+export function produce(
+  connection: BrokerConnection,
+  topics: readonly TopicBatches[],
+  timeoutMs: number,
+): Promise<ProduceAnswer> {
+  const body = encodeProduceRequest(topics, timeoutMs)
+  return connection.ask(produceApi, body, decodeProduceResponse, timeoutMs + graceMs)
 }
 
 /** The body of a produce request with acks=all, one record batch a partition, in one buffer. */

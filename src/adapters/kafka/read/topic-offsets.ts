@@ -6,9 +6,9 @@ import { withAdmin } from '../admin/with-admin.ts'
 import { missingTopics } from '../explain-kafka-error.ts'
 import { answerError } from '../kafkajs-internals.ts'
 import type { Brokers } from '../link/brokers.ts'
-import { theBeginning, theEnd, type OffsetQuestion } from '../link/read-requests.ts'
 import { retryForever } from '../../../retry-forever.ts'
 import { aborted } from '../waiting.ts'
+import { offsetsFrom, theBeginning, theEnd, type OffsetQuestion } from './read-requests.ts'
 
 /** What a partition holds: offsets from `low` up to, not including, `high`. */
 export interface OffsetRange {
@@ -165,7 +165,7 @@ async function offsetsAt(
     [...byLeader].map(async ([leader, its]) => {
       if (leader === null) throw answerError(leaderNotAvailable, its[0]!.topic)
       const connection = brokers.connected(leader) ?? (await brokers.connection(leader))
-      for (const { topic, partition, errorCode, offset } of await connection.offsets(its)) {
+      for (const { topic, partition, errorCode, offset } of await offsetsFrom(connection, its)) {
         if (errorCode !== 0) throw answerError(errorCode, topic)
         found.set(keyOf({ topic, partition }), offset)
       }

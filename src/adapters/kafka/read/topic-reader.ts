@@ -6,11 +6,11 @@ import { KafkaTrouble } from '../kafka-trouble.ts'
 import { answerError } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
 import { Brokers } from '../link/brokers.ts'
-import { theBeginning, theEnd, type FetchedPart } from '../link/read-requests.ts'
 import { requirePermissions } from '../secure/require-permissions.ts'
 import { aborted } from '../waiting.ts'
 import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
 import { Positions } from './positions.ts'
+import { fetchFrom, offsetsFrom, theBeginning, theEnd, type FetchedPart } from './read-requests.ts'
 import { awaitRange, endsOf } from './topic-offsets.ts'
 import { topicRecordOf, type TopicReaderOptions, type TopicRecord } from './topic-record.ts'
 
@@ -263,7 +263,7 @@ export class TopicReader {
       return { partition, offset: this.#positions.get(partition) ?? 0, maxBytes: fetchBytes }
     })
     const askedAt = performance.now()
-    const answer = await this.#unlessStopped(connection.fetch(topic, places, maxWaitMs))
+    const answer = await this.#unlessStopped(fetchFrom(connection, topic, places, maxWaitMs))
     if (answer === null) return
     if (answer.errorCode !== 0) throw answerError(answer.errorCode, topic)
     if (this.#state === 'connecting') this.#state = 'reading'
@@ -366,7 +366,7 @@ export class TopicReader {
   async #findRange(connection: BrokerConnection, partition: number): Promise<void> {
     const { topic, log } = this.#options
     const offsetAt = async (at: number) => {
-      const [answer] = await connection.offsets([{ topic, partition, at }])
+      const [answer] = await offsetsFrom(connection, [{ topic, partition, at }])
       if (answer!.errorCode !== 0) throw answerError(answer!.errorCode, topic)
       return answer!.offset
     }

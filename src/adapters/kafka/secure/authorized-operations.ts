@@ -1,9 +1,9 @@
 import type { Kafka } from 'kafkajs'
 import type { KafkaOperation, Permission } from '../../../core/permissions.ts'
-import { exchangeOf, type KafkajsBroker, type RequestKind } from '../kafkajs-internals.ts'
-import { OwnBrokers } from '../admin/own-brokers.ts'
+import type { Api } from '../kafkajs-internals.ts'
+import type { BrokerConnection } from '../link/broker-connection.ts'
+import { Brokers } from '../link/brokers.ts'
 import { WireReader, flags, int32, text } from '../wire/kafka-wire.ts'
-import { within } from '../waiting.ts'
 
 /** For a question to one broker, in ms. */
 const withinMs = 5_000
@@ -23,9 +23,10 @@ const notSaid = -(2 ** 31)
 const [topicAuthorizationFailed, groupAuthorizationFailed] = [29, 30]
 
 /** Versions of requests that ask for operations (KIP-430), all before Kafka's flexible encoding. */
-const metadataRequest = { apiKey: 3, apiName: 'Metadata', apiVersion: 8 }
-const findCoordinatorRequest = { apiKey: 10, apiName: 'FindCoordinator', apiVersion: 2 }
-const describeGroupsRequest = { apiKey: 15, apiName: 'DescribeGroups', apiVersion: 3 }
+const since = 'Kafka 2.3'
+const metadataApi: Api = { apiKey: 3, apiName: 'Metadata', versions: [8, 8], since }
+const findCoordinatorApi: Api = { apiKey: 10, apiName: 'FindCoordinator', versions: [2, 2], since }
+const describeGroupsApi: Api = { apiKey: 15, apiName: 'DescribeGroups', versions: [3, 3], since }
 
 /**
  * Those of `needs` that this client's user does not have, as the brokers say; what they do not say counts as given.
@@ -33,13 +34,14 @@ const describeGroupsRequest = { apiKey: 15, apiName: 'DescribeGroups', apiVersio
  * where brokers are older than such questions.
  */
 export async function missingPermissions(kafka: Kafka, needs: readonly Permission[]): Promise<Permission[]> {
-  const brokers = new OwnBrokers(kafka)
+  const brokers = new Brokers(kafka, Infinity)
   try {
     const asked = needs.filter(({ operation }) => operation !== 'CREATE')
     const namesOf = (resource: Permission['resource']) => [
       ...new Set(asked.filter((need) => need.resource === resource).map(exampleOf)),
     ]
     const topics = namesOf('topic')
+    for (const topic of topics) brokers.follow(topic)
     const operations = {
       topic:
         topics.length > 0 ? await topicOperations(await brokers.any(), topics) : new Map<string, number>(),
@@ -61,13 +63,16 @@ const exampleOf = ({ name, isPrefix }: Permission): string => (isPrefix ? `${nam
 
 /** By topic the bits of what is allowed. */
 async function topicOperations(
-  broker: KafkajsBroker,
+  broker: BrokerConnection,
   topics: readonly string[],
 ): Promise<Map<string, number>> {
-  if (!speaks(broker, metadataRequest))
+  if (broker.versionOf(metadataApi) === null)
     throw new Error('the brokers do not say what a user may do (Kafka 2.3 does)')
-  const body = [int32(topics.length), ...topics.map(text), flags(false, false, true)]
-  const answer = new WireReader(await send(broker, metadataRequest, body))
+  const answer = await ask(broker, metadataApi, [
+    int32(topics.length),
+    ...topics.map(text),
+    flags(false, false, true),
+  ])
   answer.pass(4) // throttle time
   answer.list(() => {
     answer.pass(4)
@@ -98,21 +103,18 @@ async function topicOperations(
 const believable = (bits: number): number => ((bits & (1 << bitOf.DESCRIBE)) === 0 ? notSaid : bits)
 
 /** The bits of what is allowed with a group, be it one that there is not. Its coordinator is to be asked. */
-async function groupOperations(brokers: OwnBrokers, group: string): Promise<number> {
+async function groupOperations(brokers: Brokers, group: string): Promise<number> {
   const first = await brokers.any()
-  if (!speaks(first, findCoordinatorRequest)) return notSaid
-  const found = new WireReader(await send(first, findCoordinatorRequest, [text(group), flags(false)]))
+  if (first.versionOf(findCoordinatorApi) === null) return notSaid
+  const found = await ask(first, findCoordinatorApi, [text(group), flags(false)])
   found.pass(4)
   const error = found.int16()
   found.text()
   if (error === groupAuthorizationFailed) return 0
   if (error !== 0) return notSaid
-  found.pass(4)
-  const coordinator = await brokers.at({ host: found.text()!, port: found.int32() })
-  if (!speaks(coordinator, describeGroupsRequest)) return notSaid
-  const answer = new WireReader(
-    await send(coordinator, describeGroupsRequest, [int32(1), text(group), flags(true)]),
-  )
+  const coordinator = await brokers.connection(found.int32())
+  if (coordinator.versionOf(describeGroupsApi) === null) return notSaid
+  const answer = await ask(coordinator, describeGroupsApi, [int32(1), text(group), flags(true)])
   answer.pass(4)
   let operations = notSaid
   answer.list(() => {
@@ -129,10 +131,9 @@ async function groupOperations(brokers: OwnBrokers, group: string): Promise<numb
   return operations
 }
 
-const speaks = (broker: KafkajsBroker, { apiKey, apiVersion }: RequestKind): boolean =>
-  (broker.versions?.[apiKey]?.maxVersion ?? -1) >= apiVersion
-
-function send(broker: KafkajsBroker, kind: RequestKind, body: readonly Buffer[]): Promise<Buffer> {
-  const asked = exchangeOf(kind, Buffer.concat(body), (payload) => payload)
-  return within(withinMs, broker.connectionPool.pool[0]!.send(asked))
+/** The answer, to be read from its beginning on. */
+async function ask(broker: BrokerConnection, api: Api, body: readonly Buffer[]): Promise<WireReader> {
+  const read = (payload: Buffer) => ({ payload, throttleMs: payload.readInt32BE(0) })
+  const { payload } = await broker.ask(api, Buffer.concat(body), read, withinMs)
+  return new WireReader(payload)
 }

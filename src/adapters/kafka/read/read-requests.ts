@@ -1,9 +1,13 @@
 // The requests that read: Fetch, version 11 of the Kafka protocol, and ListOffsets, version 2. Every broker since
 // Kafka 2.3 takes them.
+import type { Api, Throttling } from '../kafkajs-internals.ts'
+import type { BrokerConnection } from '../link/broker-connection.ts'
 import { decodeFetch, type Undecoded } from '../wire/fetch-answer.ts'
 import { WireReader, int32, text } from '../wire/kafka-wire.ts'
 
-export const [fetchVersion, listOffsetsVersion] = [11, 2]
+const since = 'Kafka 2.3'
+const fetchApi: Api = { apiKey: 1, apiName: 'Fetch', versions: [11, 11], since }
+const listOffsetsApi: Api = { apiKey: 2, apiName: 'ListOffsets', versions: [2, 2], since }
 
 /** Records of transactions that are open or aborted are left out. */
 const readCommitted = 1
@@ -11,6 +15,9 @@ const readCommitted = 1
 const maxFetchBytes = 10 * 1_024 * 1_024
 /** Whoever reads is no broker, has no fetch session, and knows no epoch. */
 const [noReplica, noSession, noEpoch] = [-1, 0, -1]
+
+/** What an answer may take beside what it waits for. */
+const graceMs = 10_000
 
 /** Instead of a time, in ListOffsets. */
 export const [theEnd, theBeginning] = [-1, -2]
@@ -35,15 +42,27 @@ export interface FetchedPart {
   records: Undecoded
 }
 
-export interface FetchAnswer {
+export interface FetchAnswer extends Throttling {
   /** 0, or why no partition was read. */
   errorCode: number
   parts: FetchedPart[]
-  throttleMs: number
 }
 
-/** The body of a request that waits up to `maxWaitMs` for the first record. */
-export function encodeFetch(topic: string, places: readonly FetchPlace[], maxWaitMs: number): Buffer {
+/**
+ * What these partitions hold, each from an offset on; where that is nothing yet, once there is anything, for which it
+ * waits up to `maxWaitMs`.
+ */
+export function fetchFrom(
+  connection: BrokerConnection,
+  topic: string,
+  places: readonly FetchPlace[],
+  maxWaitMs: number,
+): Promise<FetchAnswer> {
+  const body = encodeFetch(topic, places, maxWaitMs)
+  return connection.ask(fetchApi, body, decodeFetchAnswer, maxWaitMs + graceMs)
+}
+
+function encodeFetch(topic: string, places: readonly FetchPlace[], maxWaitMs: number): Buffer {
   const name = text(topic)
   const body = Buffer.alloc(4 * 7 + 1 + name.length + places.length * 28 + 4 + 4 + 2)
   let at = body.writeInt32BE(noReplica, 0)
@@ -76,8 +95,7 @@ interface DecodedFetch {
   }[]
 }
 
-/** Throws a RangeError where the answer ends too early. */
-export function decodeFetchAnswer(payload: Buffer): FetchAnswer {
+function decodeFetchAnswer(payload: Buffer): FetchAnswer {
   const { clientSideThrottleTime, errorCode, responses } = decodeFetch(payload) as DecodedFetch
   const parts = responses.flatMap(({ partitions }) =>
     partitions.map(({ partition, errorCode: code, highWatermark, messages }) => {
@@ -106,7 +124,16 @@ export interface OffsetAnswer {
   offset: number
 }
 
-export function encodeListOffsets(questions: readonly OffsetQuestion[]): Buffer {
+/** Of partitions that this broker leads. */
+export async function offsetsFrom(
+  connection: BrokerConnection,
+  questions: readonly OffsetQuestion[],
+): Promise<OffsetAnswer[]> {
+  const answer = await connection.ask(listOffsetsApi, encodeListOffsets(questions), decodeListOffsets)
+  return answer.offsets
+}
+
+function encodeListOffsets(questions: readonly OffsetQuestion[]): Buffer {
   const byTopic = [...Map.groupBy(questions, ({ topic }) => topic)]
   return Buffer.concat([
     int32(noReplica),
@@ -125,8 +152,7 @@ export function encodeListOffsets(questions: readonly OffsetQuestion[]): Buffer 
   ])
 }
 
-/** Throws a RangeError where the answer ends too early. */
-export function decodeListOffsets(payload: Buffer): { offsets: OffsetAnswer[]; throttleMs: number } {
+function decodeListOffsets(payload: Buffer): Throttling & { offsets: OffsetAnswer[] } {
   const answer = new WireReader(payload)
   const throttleMs = answer.int32()
   const offsets = answer.list(() => {
