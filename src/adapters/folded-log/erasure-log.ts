@@ -1,18 +1,14 @@
 import { randomInt } from 'node:crypto'
 import { ErasureIndex, type ErasableCall, type Erasure } from '../../core/erasure/erasures.ts'
-import { PostriderError, messageOf } from '../../errors.ts'
 import type { ErasureSource } from '../../forwarder/plan/inputs.ts'
 import type { FoldedLogOptions } from './folded-log.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
+import type { RecordCodec } from '../schema-registry/record-codec.ts'
 import { UserLog } from './user-log.ts'
 
 export interface ErasureLogOptions extends FoldedLogOptions {
-  codec: {
-    tryDecode(value: Buffer | null): Erasure | undefined
-    /** Throws `registry_unavailable` (try again) or `undecodable` (final). */
-    load(value: Buffer): Promise<void>
-  }
+  codec: Pick<RecordCodec<Erasure>, 'read'>
   counts?: IgnoredCounts
 }
 
@@ -38,30 +34,23 @@ export class ErasureLog extends UserLog implements ErasureSource {
 
   /** Waits only where the record's schema has to be fetched first. */
   protected take(record: TopicRecord): void | Promise<void> {
-    const { codec } = this.#options
-    try {
-      const erasure = codec.tryDecode(record.value)
-      if (erasure === undefined)
-        return codec.load(record.value!).then(() => this.take(record), this.#failed(record))
-      if (!erasure.finished) this.#index.add(erasure.sourceId, erasure.userId, record.timestamp)
-    } catch (error) {
-      this.#failed(record)(error)
+    const add = (erasure: Erasure | null) => {
+      if (erasure && !erasure.finished) this.#index.add(erasure.sourceId, erasure.userId, record.timestamp)
     }
+    const found = this.#options.codec.read(record.value, (why) => this.#takeKey(record, why))
+    return found instanceof Promise ? found.then(add) : add(found)
   }
 
   /**
    * A user who was erased must not come back because a record cannot be read: its key names the user as well. Every
    * Postrider writes such a key, so a record without one belongs to no user.
    */
-  #failed(record: TopicRecord): (error: unknown) => void {
-    return (error) => {
-      if (!(error instanceof PostriderError) || error.canRetry) throw error
-      const { topic, offset, timestamp } = record
-      const key = record.key?.toString('utf8') ?? ''
-      const slash = key.indexOf('/')
-      if (slash < 0) return this.#ignored.add(record, `${messageOf(error)}, and its key names no user`)
-      this.#options.log.warn({ topic, offset, error: messageOf(error) }, 'an erasure is taken from its key')
-      this.#index.add(key.slice(0, slash), key.slice(slash + 1), timestamp)
-    }
+  #takeKey(record: TopicRecord, error: string): void {
+    const { topic, offset, timestamp } = record
+    const key = record.key?.toString('utf8') ?? ''
+    const slash = key.indexOf('/')
+    if (slash < 0) return this.#ignored.add(record, `${error}, and its key names no user`)
+    this.#options.log.warn({ topic, offset, error }, 'an erasure is taken from its key')
+    this.#index.add(key.slice(0, slash), key.slice(slash + 1), timestamp)
   }
 }

@@ -1,5 +1,6 @@
 import { ownCopy } from '../../core/own-bytes.ts'
 import { notSetUp } from '../../errors.ts'
+import { readable } from './readable.ts'
 import { headerBytes, idOf } from './record-reader.ts'
 import type { RecordReader } from './record-reader.ts'
 import type { Registry } from './registry.ts'
@@ -118,6 +119,11 @@ export class RecordCodec<T extends object> {
       return this.#mapping.fromFields({ ...defaults, ...fields })
     }
     return null
+  }
+
+  /** As `readable`: null for bytes that are no such record. */
+  read(value: Buffer | null, unread?: (why: string) => void): T | null | Promise<T | null> {
+    return readable(() => this.tryDecode(value) ?? this.decode(value), unread)
   }
 
   /** `tryDecode`, and `load` where needed. */

@@ -2,13 +2,13 @@ import { join } from 'node:path'
 import type { Kafka } from 'kafkajs'
 import type { MembershipStore, StagedList as StagedListPort } from '../../console/computations/memberships.ts'
 import type { Membership, PlacedMembership } from '../../core/audience/membership.ts'
-import { PostriderError, messageOf } from '../../errors.ts'
 import { IgnoredRecords, type IgnoredCounts } from '../folded-log/ignored-records.ts'
 import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
 import { readBetween } from '../kafka/read/read-range.ts'
 import { fetchRange } from '../kafka/read/topic-offsets.ts'
 import type { OffsetRange } from '../kafka/read/topic-offsets.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
+import type { RecordCodec } from '../schema-registry/record-codec.ts'
 import { deletionsKeptMs } from '../kafka/admin/topic-specs.ts'
 import type { Logger } from '../log.ts'
 import { MembershipDatabase, type Position } from './membership-database.ts'
@@ -27,7 +27,7 @@ export interface MembershipViewOptions {
   groupId: string
   /** STORE_PATH. */
   folder: string
-  codec: { decode(value: Buffer): Promise<Membership>; tryDecode(value: Buffer): Membership | undefined }
+  codec: Pick<RecordCodec<Membership>, 'read'>
   log: Logger
   counts?: IgnoredCounts
   /** Epoch milliseconds. */
@@ -138,22 +138,14 @@ export class MembershipView implements MembershipStore {
   }
 
   #read(record: TopicRecord, batch: MembershipBatch): void | Promise<void> {
-    const { codec } = this.#options
     if (record.problem !== null) return this.#ignored.add(record, record.problem)
     if (record.value === null) return batch.add(record, null)
     // What cannot be read must not fail every sync of every audience, for ever.
-    const failed = (error: unknown) => {
-      if (!(error instanceof PostriderError) || error.code !== 'undecodable') throw error
-      this.#ignored.add(record, messageOf(error))
+    const found = this.#options.codec.read(record.value, (why) => this.#ignored.add(record, why))
+    const add = (membership: Membership | null) => {
+      if (membership) batch.add(record, membership)
     }
-    let membership: Membership | undefined
-    try {
-      membership = codec.tryDecode(record.value)
-    } catch (error) {
-      return failed(error)
-    }
-    if (membership !== undefined) return batch.add(record, membership)
-    return codec.decode(record.value).then((decoded) => batch.add(record, decoded), failed)
+    return found instanceof Promise ? found.then(add) : add(found)
   }
 }
 

@@ -16,7 +16,6 @@ import type { BudgetLimits } from '../../collector/request-budget.ts'
 import { SourceRates } from '../../collector/source-rates.ts'
 import { WriteKeys } from '../../collector/write-keys.ts'
 import { RecentIds } from '../../core/call/recent-ids.ts'
-import { PostriderError } from '../../errors.ts'
 import { because, checkStart } from '../check-start.ts'
 import type { Context } from '../context.ts'
 import { deploymentOf, settingsOf, suppressionsOf, type Deployment } from '../deployment.ts'
@@ -169,13 +168,9 @@ async function recall(
     atMost: tailRecords,
     signal,
     async onRecord({ value }) {
-      try {
-        const { sourceId, messageId } = calls.tryDecode(value) ?? (await calls.decode(value))
-        recent.remember(sourceId, messageId)
-      } catch (error) {
-        // It is no call that could be sent again; the forwarder makes it a dead letter.
-        if (!(error instanceof PostriderError && error.code === 'undecodable')) throw error
-      }
+      const call = await calls.read(value)
+      // What is no call could not be sent again; the forwarder makes it a dead letter.
+      if (call) recent.remember(call.sourceId, call.messageId)
     },
   })
 }

@@ -7,7 +7,6 @@ import { requestDeletionOnce, type OncePorts } from '../../console/deletions/onc
 import type { DeletionPorts, LedgerReadOptions } from '../../console/deletions/deletion-records.ts'
 import type { Deletions } from '../../console/deletions/deletions.ts'
 import { requestDeletion, resumeDeletions } from '../../console/deletions/request.ts'
-import { PostriderError, messageOf } from '../../errors.ts'
 import type { Context } from '../context.ts'
 import { deploymentOf } from '../deployment.ts'
 
@@ -36,9 +35,8 @@ export function openDeletions(context: Context, settings: DeletionPorts['setting
       write: (erasures) => writer.writeErasures(erasures),
       async *read(options) {
         for await (const { value, offset, timestamp } of recordsOf(topics.erasures, options)) {
-          const erasure = await readable(
-            () => codecs.erasures.tryDecode(value) ?? codecs.erasures.decode(value),
-            (error) => log.warn({ topic: topics.erasures, offset, error }, 'an erasure cannot be read'),
+          const erasure = await codecs.erasures.read(value, (error) =>
+            log.warn({ topic: topics.erasures, offset, error }, 'an erasure cannot be read'),
           )
           if (erasure) yield { erasure, appendedAt: timestamp }
         }
@@ -50,10 +48,7 @@ export function openDeletions(context: Context, settings: DeletionPorts['setting
       for await (const { key, value } of recordsOf(topics.deliveries, options)) {
         // Its key is the messageId: what is of other calls, which is nearly all, need not be read.
         if (!key?.subarray(0, prefix.length).equals(prefix)) continue
-        const event = await readable(
-          () => codecs.deliveries.tryDecode(value) ?? codecs.deliveries.decode(value),
-          () => {},
-        )
+        const event = await codecs.deliveries.read(value)
         if (event) yield event
       }
     },
@@ -76,19 +71,5 @@ export function openDeletions(context: Context, settings: DeletionPorts['setting
     list: (signal) => listDeletions(ports, signal),
     show: (requestId, signal) => showDeletion(ports, requestId, signal),
     close: () => Promise.resolve(writer.close()),
-  }
-}
-
-/** Null for a record that cannot be read: it belongs to no request of ours. Throws what can be retried. */
-async function readable<T>(
-  decode: () => T | Promise<T>,
-  unreadable: (error: string) => void,
-): Promise<T | null> {
-  try {
-    return await decode()
-  } catch (error) {
-    if (!(error instanceof PostriderError) || error.canRetry) throw error
-    unreadable(messageOf(error))
-    return null
   }
 }

@@ -4,8 +4,8 @@ import { hasSubscribers } from '../../../core/operational/built-in-source.ts'
 import type { OperationalFold } from '../../../core/operational/operational-fold.ts'
 import { SettingsReplay } from '../../../core/settings/replay.ts'
 import type { TopicNames } from '../../../core/topics.ts'
-import { PostriderError } from '../../../errors.ts'
 import { readEntry } from '../../folded-log/settings-record.ts'
+import { readable } from '../../schema-registry/readable.ts'
 import type { Logger } from '../../log.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
 import { ledgerType } from '../../schema-registry/ledger-records.ts'
@@ -112,9 +112,7 @@ export class EventsReader implements EventsReading {
         ? record.key?.subarray(0, deleteCalls.length).equals(deleteCalls)
         : type === 'lost' || type === 'heartbeat'
     if (!isOfInterest) return this.#passed(record)
-    const event = await readable(
-      () => codecs.deliveries.tryDecode(record.value) ?? codecs.deliveries.decode(record.value),
-    )
+    const event = await codecs.deliveries.read(record.value)
     await this.#flow.room()
     if (event) this.#fold.ledger(event, record.timestamp, Date.now())
     this.#passed(record)
@@ -122,9 +120,7 @@ export class EventsReader implements EventsReading {
 
   async #takeDeadLetter(record: TopicRecord): Promise<void> {
     const { codecs } = this.#options
-    const deadLetter = await readable(
-      () => codecs.deadLetters.tryDecode(record.value) ?? codecs.deadLetters.decode(record.value),
-    )
+    const deadLetter = await codecs.deadLetters.read(record.value)
     if (deadLetter) this.#fold.deadLetter(deadLetter, Date.now())
     this.#passed(record)
   }
@@ -154,13 +150,3 @@ export class EventsReader implements EventsReading {
 }
 
 const keyOf = ({ topic, partition }: Pick<ReadTo, 'topic' | 'partition'>): string => `${topic}/${partition}`
-
-/** Null for a record that cannot be read: nothing can be said of it. Throws what can be retried. */
-async function readable<T>(decode: () => T | Promise<T>): Promise<T | null> {
-  try {
-    return await decode()
-  } catch (error) {
-    if (error instanceof PostriderError && error.canRetry) throw error
-    return null
-  }
-}

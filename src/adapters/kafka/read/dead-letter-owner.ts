@@ -3,7 +3,7 @@ import type { DeadLetter, RetryDelivery } from '../../../core/delivery/delivery.
 import { erasableDelivery, erasableRecord } from '../../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../../core/erasure/erasures.ts'
 import type { TopicNames } from '../../../core/topics.ts'
-import { PostriderError } from '../../../errors.ts'
+import { readable } from '../../schema-registry/readable.ts'
 import type { TopicRecord } from './topic-record.ts'
 
 /** What dead letters hold raw: records of the calls topic and of the tiers. Both throw as a codec's `decode`. */
@@ -30,18 +30,9 @@ export async function deadLetterOwner(
   const ownKey = rawKey ? Buffer.from(rawKey).toString('utf8') : key
   const appendedAt = origin.appendedAt ?? latest
   if (raw !== null && origin.topic.startsWith(decoders.topics.retryPrefix)) {
-    const retry = await readable(decoders.retry(Buffer.from(raw)))
+    const retry = await readable(() => decoders.retry(Buffer.from(raw)))
     if (retry) return erasableDelivery(retry, ownKey, Math.min(retry.scheduledAt, appendedAt))
   }
-  const call = raw === null ? null : await readable(decoders.call(Buffer.from(raw)))
+  const call = raw === null ? null : await readable(() => decoders.call(Buffer.from(raw)))
   return erasableRecord(call, ownKey, reason, appendedAt)
-}
-
-async function readable<T>(decoding: Promise<T>): Promise<T | null> {
-  try {
-    return await decoding
-  } catch (error) {
-    if (error instanceof PostriderError && !error.canRetry) return null
-    throw error
-  }
 }
