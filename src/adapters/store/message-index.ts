@@ -1,13 +1,11 @@
 import { join } from 'node:path'
-import type { Admin, Kafka } from 'kafkajs'
+import type { Admin } from 'kafkajs'
 import type { FactsOptions, MessageFacts, UserCalls } from '../../console/messages/message-facts.ts'
 import { partPermissions } from '../../core/permissions.ts'
-import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
 import { placeKey, type Finish, type Place } from '../../core/ledger/trace.ts'
 import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
-import { CommittedOffsets } from '../kafka/group/committed-offsets.ts'
+import { CommittedOffsets, forwardersCommits } from '../kafka/group/committed-offsets.ts'
 import { withAdmin, type LastingAdmin } from '../kafka/admin/with-admin.ts'
-import { missingTopics } from '../kafka/explain-kafka-error.ts'
 import { readBetween } from '../kafka/read/read-range.ts'
 import { leaderRanges, topicRanges, type TopicRange } from '../kafka/read/topic-offsets.ts'
 import { EntryReader } from './entry-reader.ts'
@@ -134,17 +132,15 @@ export class MessageIndex {
     progress: FactsOptions['progress'] = () => {},
   ): Promise<CommittedOffsets> {
     const { kafka, topics, groupId, brokers } = this.#options
-    const covers = new CommittedOffsets()
-    const look = async (admin: Admin, rangesOf: RangesOf): Promise<TopicRange[]> => {
-      const { tiers, names } = await topicsOf(kafka, admin, topics)
+    const look = async (admin: Admin, rangesOf: RangesOf) => {
       // Before the ends: whatever these commits cover was recorded before them.
-      await covers.read(admin, `${groupId}.retries`, tiers)
-      await covers.read(admin, groupId, [topics.calls])
-      return this.#rangesToRead(names, rangesOf)
+      const { tiers, commits } = await forwardersCommits(kafka, admin, groupId, topics)
+      const names = [topics.calls, topics.deadLetters, topics.deliveries, ...tiers]
+      return { covers: new CommittedOffsets(commits), ranges: await this.#rangesToRead(names, rangesOf) }
     }
     const needs = partPermissions('console', { topics, tiers: [], groupId })
     // Where that fails, it is tried for longer with connections of its own, and the error is explained.
-    const ranges = await this.#options.admin
+    const { covers, ranges } = await this.#options.admin
       .use((admin) => look(admin, (...asked) => leaderRanges(brokers, ...asked)))
       .catch(() =>
         withAdmin(kafka, (admin) => look(admin, (...asked) => topicRanges(admin, ...asked)), {
@@ -289,17 +285,4 @@ async function newestOf(
     since,
     starts: ranges.map(({ topic, partition, since }) => ({ topic, partition, offset: since! })),
   }
-}
-
-async function topicsOf(
-  kafka: Kafka,
-  admin: Admin,
-  topics: TopicNames,
-): Promise<{ tiers: string[]; names: string[] }> {
-  const all = await admin.listTopics()
-  const needed = [topics.calls, topics.deadLetters, topics.deliveries]
-  const missing = needed.filter((topic) => !all.includes(topic))
-  if (missing.length > 0) throw await missingTopics(kafka, missing)
-  const tiers = all.filter((topic) => tierOfTopic(topics, topic) !== null)
-  return { tiers, names: [...needed, ...tiers] }
 }

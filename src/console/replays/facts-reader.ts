@@ -1,9 +1,12 @@
+import type { DeadLetter } from '../../core/delivery/delivery.ts'
+import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import { ReplayFacts } from '../../core/replay/replay-facts.ts'
 import { heldReplayId } from '../../core/replay/replay-rules.ts'
 import type { ReplayJob } from '../../core/replay/replay-job.ts'
 import { SettingsEpochs } from '../../core/replay/settings-epochs.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { ForwarderVersions } from './forwarder-versions.ts'
+import type { StoredRecord } from '../dead-letters/dead-letter-store.ts'
 import type { ReplayRig } from './replay-source.ts'
 
 /** What clocks of brokers, and of processes, may differ by. */
@@ -58,13 +61,16 @@ export class FactsReader {
     const next = (this.#next ??= new Map(spans.map(({ partition, low }) => [partition, low])))
     const left = spans.map((span) => ({ ...span, low: Math.max(span.low, next.get(span.partition) ?? 0) }))
     const eventOf = source.eventsOf(this.#job.destinationId)
-    for await (const { value, timestamp } of source.read(topics.deliveries, left, signal)) {
-      const found = eventOf(value)
-      const event = found instanceof Promise ? await found : found
-      if (!event) continue
-      this.facts.addEvent(event, timestamp)
-      if (event.heartbeat) this.forwarders.add(event.heartbeat, timestamp)
+    const add = (event: DeliveryEvent | null, at: number) => {
+      if (!event) return
+      this.facts.addEvent(event, at)
+      if (event.heartbeat) this.forwarders.add(event.heartbeat, at)
     }
+    const take = ({ value, timestamp }: Pick<StoredRecord, 'value' | 'timestamp'>) => {
+      const found = eventOf(value)
+      return found instanceof Promise ? found.then((event) => add(event, timestamp)) : add(found, timestamp)
+    }
+    await source.each(topics.deliveries, left, take, signal)
     signal.throwIfAborted()
     for (const { partition, high } of left) next.set(partition, high)
   }
@@ -72,10 +78,14 @@ export class FactsReader {
   async #readDeadLetters(signal: AbortSignal): Promise<void> {
     const { source, topics } = this.#rig
     const spans = await source.spans(topics.deadLetters, this.#from)
-    for await (const { value } of source.read(topics.deadLetters, spans, signal)) {
-      const deadLetter = await source.deadLetter(value)
+    const add = (deadLetter: DeadLetter | null) => {
       if (deadLetter) this.facts.addDeadLetter(deadLetter)
     }
+    const take = ({ value }: Pick<StoredRecord, 'value'>) => {
+      const found = source.deadLetter(value)
+      return found instanceof Promise ? found.then(add) : add(found)
+    }
+    await source.each(topics.deadLetters, spans, take, signal)
     signal.throwIfAborted()
   }
 }

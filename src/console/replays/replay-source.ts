@@ -42,12 +42,19 @@ export interface ReplaySource {
   committed(): Promise<ReadonlyMap<string, number>>
   /** In order within a partition, partitions mixed. */
   read(topic: string, spans: readonly PartitionSpan[], signal: AbortSignal): AsyncIterable<StoredRecord>
+  /** The same by calls of `take`, for as little as that takes: a ledger has thousands of records a second. */
+  each(
+    topic: string,
+    spans: readonly PartitionSpan[],
+    take: (record: Pick<StoredRecord, 'value' | 'timestamp'>) => void | Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void>
   /** The settings from that time (epoch ms) on, one after another. */
   settings(from: number, signal: AbortSignal): AsyncIterable<TimedSettings>
   /** Null: it cannot be read, and never will be. */
   call(value: Uint8Array | null): Promise<AnalyticsCall | null>
   retry(value: Uint8Array | null): Promise<RetryDelivery | null>
-  deadLetter(value: Uint8Array | null): Promise<DeadLetter | null>
+  deadLetter(value: Uint8Array | null): DeadLetter | null | Promise<DeadLetter | null>
   /** Reads events of the ledger; null also for one that says nothing of the destination, nor of the forwarders. */
   eventsOf(
     destinationId: string,

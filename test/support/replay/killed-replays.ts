@@ -122,6 +122,9 @@ function rigOf(
       },
       committed: async () => world.look(),
       read: (topic, spans) => mixed(world, topic, spans),
+      async each(topic, spans, take) {
+        for await (const record of mixed(world, topic, spans)) await take(record)
+      },
       async *settings() {
         yield* world.history
       },

@@ -1,8 +1,10 @@
-import type { Admin } from 'kafkajs'
+import type { Admin, Kafka } from 'kafkajs'
 import { isInRuns, type FinishedOffsets } from '../../../core/offsets/finished-offsets.ts'
 import { decodeFinished, tallyIdOf } from '../../../core/offsets/offset-runs.ts'
+import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'
 import type { Place } from '../../../core/ledger/trace.ts'
 import type { CommittedPartition, TopicPartition } from '../../../forwarder/consume/record-source.ts'
+import { missingTopics } from '../explain-kafka-error.ts'
 import { leftOut, topicRanges } from '../read/topic-offsets.ts'
 
 /** What a consumer group has committed of a partition; `position` is null where that is nothing yet. */
@@ -28,6 +30,37 @@ export async function commitsOf(admin: Admin, groupId: string, topics: string[])
   )
 }
 
+/** Of one of the forwarders' two groups. */
+export interface ForwardersCommit extends GroupCommit {
+  group: string
+}
+
+/**
+ * The retry topics that there are, and what the forwarders have committed of these and of the calls. Throws `setup` where
+ * a topic is missing that has to be there, and `leftOut`.
+ *
+ * @param groupId of the calls; that of the retry topics is named after it
+ */
+export async function forwardersCommits(
+  kafka: Kafka,
+  admin: Admin,
+  groupId: string,
+  topics: TopicNames,
+): Promise<{ tiers: string[]; commits: ForwardersCommit[] }> {
+  const all = await admin.listTopics()
+  const missing = [topics.calls, topics.deliveries, topics.deadLetters].filter(
+    (topic) => !all.includes(topic),
+  )
+  if (missing.length > 0) throw await missingTopics(kafka, missing)
+  const tiers = all.filter((topic) => tierOfTopic(topics, topic) !== null)
+  const of = async (group: string, names: string[]) =>
+    (await commitsOf(admin, group, names)).map((commit) => ({ group, ...commit }))
+  return {
+    tiers,
+    commits: [...(await of(`${groupId}.retries`, tiers)), ...(await of(groupId, [topics.calls]))],
+  }
+}
+
 /** What a consumer group has finished of one partition. */
 interface Committed extends FinishedOffsets {
   /** The tally of the commit; null when it names none. */
@@ -38,8 +71,8 @@ interface Committed extends FinishedOffsets {
 export class CommittedOffsets {
   readonly #partitions = new Map<string, Committed>()
 
-  async read(admin: Admin, groupId: string, topics: string[]): Promise<void> {
-    for (const { topic, partition, position, metadata } of await commitsOf(admin, groupId, topics)) {
+  constructor(commits: readonly GroupCommit[]) {
+    for (const { topic, partition, position, metadata } of commits) {
       if (position === null) continue
       const runs = decodeFinished(position, metadata)
       this.#partitions.set(`${topic}/${partition}`, { position, runs, tallyId: tallyIdOf(metadata) })

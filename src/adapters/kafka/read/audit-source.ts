@@ -9,13 +9,12 @@ import type {
 import type { PartitionId } from '../../../core/ledger/audit-report.ts'
 import { partPermissions } from '../../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'
-import { PostriderError } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
 import { isReport } from '../../schema-registry/ledger-records.ts'
+import { readable } from '../../schema-registry/readable.ts'
 import { withAdmin } from '../admin/with-admin.ts'
-import { missingTopics } from '../explain-kafka-error.ts'
-import { commitsOf } from '../group/committed-offsets.ts'
+import { forwardersCommits } from '../group/committed-offsets.ts'
 import { readBetween } from './read-range.ts'
 import { fetchRange, topicRanges, type OffsetRange, type TopicRange } from './topic-offsets.ts'
 import type { TopicRecord } from './topic-record.ts'
@@ -86,24 +85,16 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
   return {
     async snapshot(): Promise<AuditSnapshot> {
       const look = async (admin: Admin): Promise<AuditSnapshot> => {
-        const all = await admin.listTopics()
-        tiers = all.filter((topic) => tierOfTopic(topics, topic) !== null)
-        const missing = [topics.calls, topics.deliveries, topics.deadLetters].filter(
-          (topic) => !all.includes(topic),
-        )
-        if (missing.length > 0) throw await missingTopics(kafka, missing)
         // Before the ends: whatever these commits cover lies before them.
-        const committed = [
-          ...(await committedBy(admin, `${groupId}.retries`, tiers)),
-          ...(await committedBy(admin, groupId, [topics.calls])),
-        ]
+        const found = await forwardersCommits(kafka, admin, groupId, topics)
+        tiers = found.tiers
         const names = [topics.calls, topics.deliveries, topics.deadLetters, ...tiers]
         const ranges = await topicRanges(admin, names)
         held = Map.groupBy(ranges, ({ topic }) => topic)
         const kept = await retentionOf(admin, [topics.deadLetters, ...tiers])
         const now = Date.now()
         return {
-          partitions: committed.map((commit) => ({ ...commit, low: lowOf(ranges, commit) })),
+          partitions: found.commits.map((commit) => ({ ...commit, low: lowOf(ranges, commit) })),
           isTier: (topic) => tiers.includes(topic),
           deadLettersKeptSince: now - kept.get(topics.deadLetters)! + retentionMarginMs,
           retriesKeptSince: now - Math.min(...tiers.map((tier) => kept.get(tier)!)) + retentionMarginMs,
@@ -149,16 +140,6 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
 /** All tiers share one schema. */
 const anyTier = (topics: TopicNames, tiers: readonly string[]): string => tierOfTopic(topics, tiers[0]!)!.name
 
-/** Null for what cannot be read for good. */
-async function readable<T>(decode: () => Promise<T> | T): Promise<T | null> {
-  try {
-    return await decode()
-  } catch (error) {
-    if (error instanceof PostriderError && error.code === 'undecodable') return null
-    throw error
-  }
-}
-
 /** With `since` and `starts`, whichever begins first. */
 async function lowered(
   kafka: Kafka,
@@ -182,9 +163,6 @@ const offsetsOf = (ranges: readonly OffsetRange[]): number =>
 
 const lowOf = (ranges: readonly TopicRange[], { topic, partition }: PartitionId): number =>
   ranges.find((range) => range.topic === topic && range.partition === partition)?.low ?? 0
-
-const committedBy = async (admin: Admin, group: string, topics: string[]) =>
-  (await commitsOf(admin, group, topics)).map((commit) => ({ group, ...commit }))
 
 /** How long each topic keeps records, in ms. */
 async function retentionOf(admin: Admin, names: readonly string[]): Promise<Map<string, number>> {

@@ -4,14 +4,13 @@ import { keyOfPlace } from '../../../console/replays/replay-source.ts'
 import { checkCall } from '../../../core/call/check-call.ts'
 import type { NotPlannedReason } from '../../../core/ledger/delivery-event.ts'
 import { partPermissions } from '../../../core/permissions.ts'
-import { replayTier, tierOfTopic, type TopicNames } from '../../../core/topics.ts'
-import { PostriderError } from '../../../errors.ts'
+import { replayTier, type TopicNames } from '../../../core/topics.ts'
 import type { Logger } from '../../log.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
 import { ledgerType } from '../../schema-registry/ledger-records.ts'
 import { withAdmin } from '../admin/with-admin.ts'
-import { commitsOf } from '../group/committed-offsets.ts'
-import { readSpans } from '../read/read-range.ts'
+import { forwardersCommits } from '../group/committed-offsets.ts'
+import { readBetween, readSpans } from '../read/read-range.ts'
 import { eachSettings } from '../../folded-log/settings-history.ts'
 import { fetchRange } from '../read/topic-offsets.ts'
 
@@ -35,31 +34,26 @@ export function openReplaySource({ kafka, topics, groupId, codecs, log }: Replay
       (await fetchRange(kafka, topic, since)).sort((a, b) => a.partition - b.partition),
 
     async committed() {
-      const look = async (admin: Admin) => {
-        const tiers = (await admin.listTopics()).filter((topic) => tierOfTopic(topics, topic) !== null)
-        return [
-          ...(await commitsOf(admin, groupId, [topics.calls])),
-          ...(await commitsOf(admin, `${groupId}.retries`, tiers)),
-        ]
-      }
-      const commits = await withAdmin(kafka, look, { needs })
+      const look = (admin: Admin) => forwardersCommits(kafka, admin, groupId, topics)
+      const { commits } = await withAdmin(kafka, look, { needs })
       return new Map(commits.map((commit) => [keyOfPlace(commit), commit.position ?? 0]))
     },
 
     read: (topic, spans, signal) => readSpans(spans, { kafka, topic, log, signal }),
+    each: (topic, spans, onRecord, signal) => readBetween(spans, { kafka, topic, log, signal, onRecord }),
 
     settings: (from, signal) =>
       eachSettings({ kafka, topic: topics.settings, log, codec: codecs.settings }, from, Infinity, signal),
 
     async call(value) {
-      const call = await readable(value, codecs.calls)
+      const call = await codecs.calls.read(value as Buffer | null)
       return call && checkCall(call).call
     },
-    retry: (value) => readable(value, retries),
-    deadLetter: (value) => readable(value, codecs.deadLetters),
+    retry: async (value) => retries.read(value as Buffer | null),
+    deadLetter: (value) => codecs.deadLetters.read(value as Buffer | null),
     eventsOf(destinationId) {
       const id = Buffer.from(destinationId)
-      return (value) => (mayConcern(id, value as Buffer) ? readable(value, codecs.deliveries) : null)
+      return (value) => (mayConcern(id, value as Buffer) ? codecs.deliveries.read(value as Buffer) : null)
     },
   }
 }
@@ -73,19 +67,4 @@ function mayConcern(destinationId: Buffer, value: Buffer | null): boolean {
   if (type === 'tally' || type === 'heartbeat') return true
   // A record that is skipped as a whole names no destination. Avro writes text as UTF-8.
   return type === 'disposition' && (value!.includes(destinationId) || value!.includes(suppressed))
-}
-
-interface Decoder<T> {
-  tryDecode(value: Buffer | null): T | undefined
-  decode(value: Buffer | null): Promise<T>
-}
-
-/** Null for what cannot be read for good. */
-async function readable<T>(value: Uint8Array | null, decoder: Decoder<T>): Promise<T | null> {
-  try {
-    return decoder.tryDecode(value as Buffer | null) ?? (await decoder.decode(value as Buffer | null))
-  } catch (error) {
-    if (error instanceof PostriderError && error.code === 'undecodable') return null
-    throw error
-  }
 }
