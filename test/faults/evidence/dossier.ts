@@ -20,7 +20,7 @@ export function dossierOf(
     const late = `read ${get('readAt') - get('at')} ms later`
     found.push({
       at: get('at'),
-      text: `request to URL ${get('url') + 1}, ${late}: ${answerOf(get('answer'))}`,
+      text: `request to URL ${get('url') + 1} by process ${get('sender')}, ${late}: ${answerOf(get('answer'))}`,
     })
   }
   for (const row of retryRecords) {

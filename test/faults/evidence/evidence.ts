@@ -29,7 +29,7 @@ export interface Evidence {
   /** By number: the records of each call. */
   calls: Written[][]
   /** Requests that receivers read. `at`: when its sender wrote it. */
-  arrivals: Columns<'delivery' | 'url' | 'at' | 'readAt' | 'answer' | 'body'>
+  arrivals: Columns<'delivery' | 'url' | 'at' | 'readAt' | 'sender' | 'answer' | 'body'>
   /** Retry records. Times that are not set: -1. `topic` counts `tierNames`. */
   retryRecords: Columns<
     | 'delivery'
@@ -92,7 +92,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
   const names = await retryTopics(rig.admin, rig.config.topicPrefix)
   const evidence: Evidence = {
     calls: [],
-    arrivals: new Columns(['delivery', 'url', 'at', 'readAt', 'answer', 'body']),
+    arrivals: new Columns(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body']),
     retryRecords: new Columns([
       ...([
         'delivery',
@@ -227,7 +227,8 @@ async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
 
 async function readArrivals(file: string, evidence: Evidence): Promise<void> {
   for await (const line of createInterface({ input: createReadStream(file) })) {
-    const [at, readAt, path, answer, body, fault, id] = line.split(' ') as [
+    const [at, readAt, sender, path, answer, body, fault, id] = line.split(' ') as [
+      string,
       string,
       string,
       string,
@@ -253,7 +254,7 @@ async function readArrivals(file: string, evidence: Evidence): Promise<void> {
       continue
     }
     evidence.arrivals.push({
-      ...{ delivery: delivery!, url, at: Number(at), readAt: Number(readAt) },
+      ...{ delivery: delivery!, url, at: Number(at), readAt: Number(readAt), sender: Number(sender) },
       answer: answerIndex.get(answer)!,
       body: Number.parseInt(body, 16),
     })

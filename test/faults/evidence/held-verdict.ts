@@ -16,6 +16,8 @@ export interface HeldTally {
   held: number
   /** Of them, for their user was deleted before the replay. */
   heldAndErased: number
+  /** Of them, for they had been delivered before. */
+  heldAndDelivered: number
   /** Deliveries that were sent once more, of all that it had had; and of those that it may not have had. */
   sentAgain: number
   sentAgainUnderOwnId: number
@@ -32,6 +34,7 @@ export function judgeHeld(
     pauses: notes.pauses.length,
     held: 0,
     heldAndErased: 0,
+    heldAndDelivered: 0,
     sentAgain: 0,
     sentAgainUnderOwnId: 0,
   }
@@ -68,7 +71,7 @@ const isErased = (
 
 /** Whatever the ledger says that a pause held, its replay has sent; but for what was erased. */
 function judgeWhatWasHeld(
-  { calls, held, retryPlaces, replayed }: SideEvidence,
+  { calls, arrivals, held, retryPlaces, replayed }: SideEvidence,
   erasedAt: ReadonlyMap<string, number>,
   tally: HeldTally,
   findings: Findings,
@@ -84,6 +87,8 @@ function judgeWhatWasHeld(
       if (id === undefined || !call) findings.add('strangers', `${place} is held by ${pauseId}`)
       else if (replayed.get(id)?.has(replayOwner(heldReplayId(pauseId)))) continue
       else if (isErased(call, erasedAt)) tally.heldAndErased++
+      // Another forwarder had delivered it, and could not commit: its replay sends it to nobody twice.
+      else if (arrivals.get(id)?.some((kind) => answers[kind] === 'success')) tally.heldAndDelivered++
       else findings.add('held and not sent', `${id} at ${place}, by the pause ${pauseId}`)
     }
 }

@@ -29,7 +29,8 @@ export function judgeNames(
   for (let row = 0; row < arrivals.length; row++) {
     const at = arrivals.get('at', row)
     const { destination } = slots[arrivals.get('delivery', row) % slots.length]!
-    const moved = moves.findLast((each) => each <= at)
+    // By when it was read, which decides its answer: what was sent just before the move may be read behind it.
+    const moved = moves.findLast((each) => each <= arrivals.get('readAt', row))
     if (destination.id !== 'moving' || moved === undefined) continue
     const afterMs = at - moved
     const wasFrozen = injected.some(

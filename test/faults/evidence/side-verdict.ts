@@ -156,8 +156,9 @@ function judgeDeliveries(
         deadLetters.some(({ at }) => at < notes.replay!.from)
       if (said.includes('success')) tally.delivered++
       else if (isErased) tally.erased++
-      else if (shouldBeReplayed && !deadLetters.some(({ at }) => at > notes.replay!.to))
-        findings.add('replays lost', `${id}, dead at ${deadLetters[0]!.at}`)
+      // It may have died once more while the replay still ran.
+      else if (shouldBeReplayed && !deadLetters.some(({ at }) => at >= notes.replay!.from))
+        findings.add('replays lost', `${id}, dead at ${deadLetters.map(({ at }) => at).join(', ')}`)
       else if (deadLetters.length > 0) tally.dead++
       else if (!said.includes('either')) findings.add('lost', `${id}: neither delivered nor dead nor erased`)
     }

@@ -112,7 +112,7 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
   response.on('error', () => {})
   message.on('end', () => {
     const readAt = Date.now()
-    const sentAt = String(message.headers[sentHeader])
+    const [sentAt, sender] = String(message.headers[sentHeader]).split('/')
     const body = Buffer.concat(chunks)
     const id = String(message.headers['idempotency-key'])
     const seq = Number(id.slice(1, id.indexOf(':')))
@@ -136,7 +136,7 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
     else if (behaviour === 'moving') sinceMove.taken++
     const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
     count++
-    file?.write(`${sentAt} ${readAt} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
+    file?.write(`${sentAt} ${readAt} ${sender} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
     const delayMs = kind === 'slow' ? random.between(200, 1_200) : kind === 'ok' ? random.between(0, 20) : 0
     if (delayMs === 0) give(kind, response, random)
     else setTimeout(() => give(kind, response, random), delayMs)

@@ -1,2 +1,2 @@
-/** Epoch ms at which the request was written, by its sender, whatever faults its clock has. */
+/** `<epoch ms>/<process id>`: when the request was written, by its sender, whatever faults its clock has, and by whom. */
 export const sentHeader = 'x-faults-sent-at'

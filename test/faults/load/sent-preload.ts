@@ -14,7 +14,7 @@ function stamped(data: unknown): unknown {
   if (isText ? !data.startsWith(begin) : data.toString('latin1', 0, begin.length) !== begin) return data
   const text = isText ? data : data.toString('latin1')
   const end = text.indexOf('\r\n') + 2
-  const all = `${text.slice(0, end)}${sentHeader}: ${RealDate.now()}\r\n${text.slice(end)}`
+  const all = `${text.slice(0, end)}${sentHeader}: ${RealDate.now()}/${process.pid}\r\n${text.slice(end)}`
   return isText ? all : Buffer.from(all, 'latin1')
 }
 
