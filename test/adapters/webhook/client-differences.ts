@@ -120,12 +120,12 @@ export const clientDifferences: readonly ClientDifference[] = [
     how: ['only undici takes it'],
   },
   {
-    what: 'another version or protocol: HTTP/2.0, HTTP/0.9, RTSP, ICE',
+    what: 'another version or protocol: HTTP/2.0 to 9.9, HTTP/0.9, RTSP, ICE',
     example: head('HTTP/2.0 200 OK', length2) + 'ok',
     direct: 'refuses the response',
-    undici: 'takes it',
+    undici: 'takes it, but for HTTP/3.0 to 9.9',
     rfc: '9112, 2.3: HTTP/1.1 has its own version; 9110, 2.5: a higher major version may mean anything',
-    applies: inAnswer(/^(HTTP\/(2\.0|0\.9)|RTSP\/|ICE\/)/m),
+    applies: inAnswer(/^(HTTP\/([2-9]\.\d|0\.9)|RTSP\/|ICE\/)/m),
     how: ['only undici takes it', 'only direct sends the request again'],
   },
   {
@@ -195,6 +195,15 @@ export const clientDifferences: readonly ClientDifference[] = [
     rfc: '9110, 6.5.1: such fields must not be in trailers; 6.5.2: a recipient may ignore them',
     applies: inAnswer(/^0+(;.*)?\r\n(.+\r\n)*(content-length|transfer-encoding):/im),
     how: ['only direct takes it'],
+  },
+  {
+    what: 'a `Connection: close` in trailers',
+    example: head(ok, chunked) + '2\r\nok\r\n0\r\nConnection: close\r\n\r\n',
+    direct: 'uses the connection again',
+    undici: 'does not',
+    rfc: '9110, 6.5.1: such a field must not be in trailers; 6.5.2: a recipient may ignore it',
+    applies: ({ before }) => /^0+(;.*)?\r\n(.+\r\n)*connection:.*close/im.test(before),
+    how: ['only direct uses the connection again'],
   },
   {
     what: 'chunked twice',

@@ -151,7 +151,9 @@ export class UndiciConnection extends Connection implements Dispatcher.DispatchH
     if (!this.hasEnded) this.attempt!.onBody(chunk)
   }
 
-  onResponseEnd(): void {
+  onResponseEnd(_controller: unknown, trailers: Record<string, string | string[] | undefined>): void {
+    // llhttp heeds it there as well, and would refuse the next response.
+    this.#isLast ||= saysClose(listOf(trailers.connection))
     // undici ends a connection that cannot be used again, or on which more has come, right after this.
     queueMicrotask(() => {
       if (this.hasEnded) return
