@@ -1,13 +1,16 @@
 import { endsOf, fetchRange } from '../../../src/adapters/kafka/read/topic-offsets.ts'
 import { TopicReader } from '../../../src/adapters/kafka/read/topic-reader.ts'
 import type { TopicRecord } from '../../../src/adapters/kafka/read/topic-record.ts'
-import { decodeFinished } from '../../../src/core/offsets/offset-runs.ts'
+import { allRuns, subtractRuns } from '../../../src/core/offsets/finished-offsets.ts'
+import { decodeFinished, type OffsetRun } from '../../../src/core/offsets/offset-runs.ts'
 import { readCommit } from './commit-record.ts'
 import type { Rig } from '../rig.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
 interface Partition {
   position: number
+  /** Finished above the position, by its last commit. */
+  runs: readonly OffsetRun[]
   /** By offset: epoch ms at which a commit held it as finished; 0: none has. */
   seenAt: Float64Array
 }
@@ -78,12 +81,15 @@ export class CommitWatch {
     const key = `${commit.topic}/${commit.partition}`
     let known = this.#partitions.get(key)
     if (!known) {
-      known = { position: 0, seenAt: new Float64Array(4_096) }
+      known = { position: 0, runs: [], seenAt: new Float64Array(4_096) }
       this.#partitions.set(key, known)
     }
     if (position < known.position)
       this.rewinds.push(`${key}: ${known.position} → ${position} at ${at} (${commit.groupId})`)
     const runs = decodeFinished(position, metadata)
+    // What is once in a committed map stays there.
+    for (const { start, end } of subtractRuns(known.runs, allRuns({ position, runs })))
+      this.rewinds.push(`${key}: ${start} to ${end - 1} finished no more at ${at} (${commit.groupId})`)
     const end = Math.max(position, ...runs.map((run) => run.end))
     if (end > known.seenAt.length) {
       const larger = new Float64Array(Math.max(end, known.seenAt.length * 2))
@@ -97,5 +103,6 @@ export class CommitWatch {
     mark(known.position, position)
     for (const run of runs) mark(run.start, run.end)
     known.position = position
+    known.runs = runs
   }
 }
