@@ -120,12 +120,12 @@ export const clientDifferences: readonly ClientDifference[] = [
     how: ['only undici takes it'],
   },
   {
-    what: 'another version or protocol: HTTP/2.0 to 9.9, HTTP/0.9, RTSP, ICE',
+    what: 'another version or protocol: HTTP/0 or HTTP/2 to 9, RTSP, ICE',
     example: head('HTTP/2.0 200 OK', length2) + 'ok',
     direct: 'refuses the response',
-    undici: 'takes it, but for HTTP/3.0 to 9.9',
+    undici: 'takes HTTP/0.9, HTTP/2.0, RTSP and ICE',
     rfc: '9112, 2.3: HTTP/1.1 has its own version; 9110, 2.5: a higher major version may mean anything',
-    applies: inAnswer(/^(HTTP\/([2-9]\.\d|0\.9)|RTSP\/|ICE\/)/m),
+    applies: inAnswer(/^(HTTP\/[02-9]\.\d|RTSP\/|ICE\/)/m),
     how: ['only undici takes it', 'only direct sends the request again'],
   },
   {
