@@ -5,6 +5,7 @@ import type { FoldedLogOptions } from './folded-log.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { RecordCodec } from '../schema-registry/record-codec.ts'
+import { whenKnown } from '../../when-known.ts'
 import { UserLog } from './user-log.ts'
 
 export interface ErasureLogOptions extends FoldedLogOptions {
@@ -38,7 +39,7 @@ export class ErasureLog extends UserLog implements ErasureSource {
       if (erasure && !erasure.finished) this.#index.add(erasure.sourceId, erasure.userId, record.timestamp)
     }
     const found = this.#options.codec.read(record.value, (why) => this.#takeKey(record, why))
-    return found instanceof Promise ? found.then(add) : add(found)
+    return whenKnown(found, add)
   }
 
   /**

@@ -11,6 +11,7 @@ import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { RecordCodec } from '../schema-registry/record-codec.ts'
 import { deletionsKeptMs } from '../kafka/admin/topic-specs.ts'
 import type { Logger } from '../log.ts'
+import { whenKnown } from '../../when-known.ts'
 import { MembershipDatabase, type Position } from './membership-database.ts'
 import { FileStagedList } from './staged-list.ts'
 
@@ -145,7 +146,7 @@ export class MembershipView implements MembershipStore {
     const add = (membership: Membership | null) => {
       if (membership) batch.add(record, membership)
     }
-    return found instanceof Promise ? found.then(add) : add(found)
+    return whenKnown(found, add)
   }
 }
 

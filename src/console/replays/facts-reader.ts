@@ -5,8 +5,9 @@ import { heldReplayId } from '../../core/replay/replay-rules.ts'
 import type { ReplayJob } from '../../core/replay/replay-job.ts'
 import { SettingsEpochs } from '../../core/replay/settings-epochs.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
-import { ForwarderVersions } from './forwarder-versions.ts'
+import { whenKnown } from '../../when-known.ts'
 import type { StoredRecord } from '../dead-letters/dead-letter-store.ts'
+import { ForwarderVersions } from './forwarder-versions.ts'
 import type { ReplayRig } from './replay-source.ts'
 
 /** What clocks of brokers, and of processes, may differ by. */
@@ -66,10 +67,8 @@ export class FactsReader {
       this.facts.addEvent(event, at)
       if (event.heartbeat) this.forwarders.add(event.heartbeat, at)
     }
-    const take = ({ value, timestamp }: Pick<StoredRecord, 'value' | 'timestamp'>) => {
-      const found = eventOf(value)
-      return found instanceof Promise ? found.then((event) => add(event, timestamp)) : add(found, timestamp)
-    }
+    const take = ({ value, timestamp }: Pick<StoredRecord, 'value' | 'timestamp'>) =>
+      whenKnown(eventOf(value), (event) => add(event, timestamp))
     await source.each(topics.deliveries, left, take, signal)
     signal.throwIfAborted()
     for (const { partition, high } of left) next.set(partition, high)
@@ -81,10 +80,7 @@ export class FactsReader {
     const add = (deadLetter: DeadLetter | null) => {
       if (deadLetter) this.facts.addDeadLetter(deadLetter)
     }
-    const take = ({ value }: Pick<StoredRecord, 'value'>) => {
-      const found = source.deadLetter(value)
-      return found instanceof Promise ? found.then(add) : add(found)
-    }
+    const take = ({ value }: Pick<StoredRecord, 'value'>) => whenKnown(source.deadLetter(value), add)
     await source.each(topics.deadLetters, spans, take, signal)
     signal.throwIfAborted()
   }

@@ -96,7 +96,7 @@ export const clusterFaults = {
       const isCrash = random.chance(0.5)
       await Promise.all(gone.map((seat) => (isCrash ? cluster.kill(seat) : cluster.stop(seat))))
       const began = performance.now()
-      // A console reads on from the broker that is left, and shows what there is.
+      // A console whose topics the broker that is left leads reads on, and shows what there is.
       const writing = running(context).filter((seat) => seat !== context.console)
       await Promise.all([pause(seconds(random, 5, 15)), reportsTheTruth(context, writing)])
       const ms = performance.now() - began

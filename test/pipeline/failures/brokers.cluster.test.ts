@@ -4,6 +4,7 @@ import type { LocalKafka } from '../../../src/local/kafka.ts'
 import { auditOf } from '../../support/audit.ts'
 import { Batches } from '../../support/calls/batches.ts'
 import { startCluster } from '../../support/deployment/cluster.ts'
+import { startConsole } from '../../support/consoles.ts'
 import { startCollectorProcess } from '../../support/deployment/collector-process.ts'
 import { deploy, unlessMoving, type Deployment } from '../../support/deployment/deployment.ts'
 import { until } from '../../support/until.ts'
@@ -107,6 +108,27 @@ test('with three brokers', { timeout: 900_000 }, async (t) => {
         [],
       )
       t.diagnostic(`${count(503)} answers of 503, the slowest of all after ${slowest} ms`)
+    },
+  )
+
+  await t.test(
+    'with the leader of the settings alone a console shows them, and answers 503 to changes until others are back',
+    async (t) => {
+      const deployment = await deployOn(t, kafka)
+      await deployment.destination({ urls: ['http://127.0.0.1:9/'] })
+      const console = await startConsole(deployment)
+      const rename = async (name: string) =>
+        (await console.call('PATCH', '/destinations/crm', { json: { name } })).status
+      assert.equal(await rename('before'), 200)
+      const { topics } = await deployment.admin.fetchTopicMetadata({ topics: [deployment.topics.settings] })
+      const leader = topics[0]!.partitions[0]!.leader
+      const gone = kafka.nodes.filter((_, index) => index + 1 !== leader)
+      await Promise.all(gone.map((node) => node.kill()))
+      assert.equal(await rename('meanwhile'), 503)
+      assert.equal((await console.ok(200, 'GET', '/destinations/crm')).name, 'before')
+      await Promise.all(gone.map((node) => node.start()))
+      await until(async () => (await rename('after')) === 200, patienceMs, 'that a change is taken')
+      assert.equal((await console.ok(200, 'GET', '/destinations/crm')).name, 'after')
     },
   )
 

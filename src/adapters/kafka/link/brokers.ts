@@ -178,7 +178,7 @@ export class Brokers {
     // A broker that is just starting may not know the others, or the topics, yet.
     for (const { nodeId, host, port } of brokers) this.#addresses.set(nodeId, { host, port })
     for (const { topicErrorCode, topic, partitionMetadata } of topicMetadata) {
-      // Where none is followed, all are answered.
+      // Where none is followed, brokers tell of all topics.
       if (!this.#topics.has(topic)) continue
       if (topicErrorCode !== 0 || partitionMetadata.length === 0) {
         const leaders = this.#topics.get(topic)?.leaders ?? []

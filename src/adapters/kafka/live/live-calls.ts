@@ -18,7 +18,8 @@ export interface LiveCallsOptions {
 }
 
 /**
- * Reads the calls' topic from its end as of now, and commits nothing. What comes in while it connects is read too. Records that cannot be read are passed over. Throws `setup`, and what kafkajs throws.
+ * Reads the calls' topic from its end as of now, and commits nothing. What comes in while it connects is read too. Records
+ * that cannot be read are passed over. Throws `setup`, and what kafkajs throws.
  */
 export async function openLiveCalls(
   { codec, ...options }: LiveCallsOptions,
