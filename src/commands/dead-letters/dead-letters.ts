@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { jsonOf, summaryOf } from '../../console/dead-letters/describe.ts'
 import type { DeadLetterStore, StoredDeadLetter } from '../../console/dead-letters/dead-letter-store.ts'
-import { passes, type Filter } from '../../console/dead-letters/filter.ts'
 import { groupDeadLetters, groupJson } from '../../console/dead-letters/groups.ts'
 import { type ReplayPorts, replayDeadLetters } from '../../console/dead-letters/replay.ts'
+import { passes, type DeadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
 import { loadContext, runAction, stopSignal, type Context } from '../context.ts'
 import { openErasures, openSettings } from '../deployment.ts'
 import { groupHeadings, groupRowOf, headings, pageOf, rowOf } from './describe.ts'
@@ -70,7 +70,7 @@ async function list(
 
 async function printNewest(
   deadLetters: DeadLetterStore,
-  filter: Filter,
+  filter: DeadLetterFilter,
   limit: number | null,
   json: boolean,
 ): Promise<void> {

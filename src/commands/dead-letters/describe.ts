@@ -1,5 +1,6 @@
 // How dead letters are shown to people: a row, or a page.
-import { statusOf, textOf } from '../../console/dead-letters/describe.ts'
+import { textOf } from '../../console/dead-letters/describe.ts'
+import { statusOf } from '../../core/delivery/dead-letter-filter.ts'
 import { isoOf, isoOrNull } from '../../core/iso-time.ts'
 import type { StoredDeadLetter } from '../../console/dead-letters/dead-letter-store.ts'
 import type { DeadLetterGroup } from '../../console/dead-letters/groups.ts'

@@ -1,6 +1,10 @@
 import type { Command } from 'commander'
-import type { Filter } from '../../console/dead-letters/filter.ts'
-import { noneText, unreadableText } from '../../console/dead-letters/kind.ts'
+import {
+  deadLetterFilter,
+  noneText,
+  unreadableText,
+  type DeadLetterFilter,
+} from '../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { flagError, readPeriod, repeatable } from '../flags.ts'
@@ -35,18 +39,10 @@ export function addFilterOptions(command: Command): Command {
 }
 
 /** Throws PostriderError 'usage' that names the flag. */
-export function readFilter(options: FilterOptions, now: number): Filter {
+export function readFilter(options: FilterOptions, now: number): DeadLetterFilter {
   for (const reason of options.reason ?? []) {
     if (reason !== unreadableText && !deadLetterReasons.includes(reason as DeadLetterReason))
       throw flagError('--reason', reason, allReasons)
   }
-  const { since, until } = readPeriod(options, now)
-  return {
-    reasons: options.reason ? new Set(options.reason) : null,
-    destinations: options.destination ? new Set(options.destination) : null,
-    statuses: options.status ? new Set(options.status) : null,
-    kinds: null,
-    since,
-    until,
-  }
+  return deadLetterFilter({ ...options, ...readPeriod(options, now) })
 }

@@ -1,6 +1,7 @@
 import { isoOf, isoOrNull } from '../../core/iso-time.ts'
 // Dead letters as the admin API and `--json` show them.
-import type { DeadLetter, EndpointOutcome, Origin } from '../../core/delivery/delivery.ts'
+import { statusOf } from '../../core/delivery/dead-letter-filter.ts'
+import type { Origin } from '../../core/delivery/delivery.ts'
 import type { StoredDeadLetter } from './dead-letter-store.ts'
 
 export function summaryOf({ id, deadLetter, problem, failedAt }: StoredDeadLetter): object {
@@ -53,16 +54,6 @@ export function jsonOf(stored: StoredDeadLetter): object {
 }
 
 const placeOf = (origin: Origin): object => ({ ...origin, appendedAt: isoOrNull(origin.appendedAt) })
-
-/** The HTTP status of the last attempt, or what else it came to. */
-export function statusOf(deadLetter: DeadLetter | null): string | number | null {
-  const outcomes = deadLetter?.delivery?.outcomes ?? []
-  const last = outcomes.reduce<EndpointOutcome | null>(
-    (latest, outcome) => (latest && latest.at > outcome.at ? latest : outcome),
-    null,
-  )
-  return last ? (last.status ?? last.kind) : (deadLetter?.delivery?.lastResponse?.status ?? null)
-}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 

@@ -1,7 +1,12 @@
 import type { DeadLetterStore } from './dead-letter-store.ts'
+import {
+  kindKey,
+  kindOf,
+  passes,
+  type DeadLetterFilter,
+  type DeadLetterKind,
+} from '../../core/delivery/dead-letter-filter.ts'
 import { isoOf } from '../../core/iso-time.ts'
-import { passes, type Filter } from './filter.ts'
-import { kindKey, kindOf, type DeadLetterKind } from './kind.ts'
 
 /** Dead letters of one kind. Times are epoch milliseconds. */
 export interface DeadLetterGroup extends DeadLetterKind {
@@ -25,7 +30,7 @@ const maxGroups = 1_000
 /** Counts dead letters by kind, in one pass. `progress` learns how many were looked at, of about how many. */
 export async function groupDeadLetters(
   store: Pick<DeadLetterStore, 'all'>,
-  filter: Filter,
+  filter: DeadLetterFilter,
   progress: (looked: number, total: number) => void,
   signal: AbortSignal,
 ): Promise<GroupedDeadLetters> {

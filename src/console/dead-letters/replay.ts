@@ -1,14 +1,14 @@
+import { passes, type DeadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
 import { planReplay } from '../../core/delivery/replay.ts'
 import type { RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { Destination } from '../../core/settings/settings.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import type { DeadLetterStore, StoredDeadLetter, StoredRecord } from './dead-letter-store.ts'
-import { passes, type Filter } from './filter.ts'
 
 export interface ReplayRequest {
   /** Empty: by filter. */
   ids: readonly string[]
-  filter: Filter
+  filter: DeadLetterFilter
   /** Only reports what would be done. */
   dryRun: boolean
   /** Records a second; null for as many as Kafka takes. */

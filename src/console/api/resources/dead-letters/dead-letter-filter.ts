@@ -1,8 +1,13 @@
 import { z } from 'zod'
+import {
+  deadLetterFilter,
+  noneText,
+  unreadableText,
+  type DeadLetterFilter,
+  type DeadLetterTerms,
+} from '../../../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../../../core/delivery/delivery.ts'
 import { parseMoment } from '../../../../core/duration.ts'
-import type { Filter } from '../../../dead-letters/filter.ts'
-import { kindKey, noneText, unreadableText, type DeadLetterKind } from '../../../dead-letters/kind.ts'
 import { wrongField } from '../../errors.ts'
 
 export const momentText = 'An ISO time, UTC unless it says otherwise, or a duration ago such as 2h.'
@@ -64,26 +69,11 @@ export const filterShape = {
   until: z.string().optional().describe(`What failed before then. ${momentText}`),
 }
 
-interface GivenFilter extends GivenPeriod {
-  reason?: readonly string[] | undefined
-  destination?: readonly string[] | undefined
-  status?: readonly string[] | undefined
-  kinds?: readonly DeadLetterKind[] | undefined
-}
+type GivenFilter = Omit<DeadLetterTerms, 'since' | 'until'> & GivenPeriod
 
 /** Throws RequestRefused that names the field. */
-export function filterOf(
-  { reason, destination, status, kinds, since, until }: GivenFilter,
-  now: number,
-): Filter {
-  return {
-    reasons: reason ? new Set(reason) : null,
-    destinations: destination ? new Set(destination) : null,
-    statuses: status ? new Set(status) : null,
-    kinds: kinds ? new Set(kinds.map(kindKey)) : null,
-    ...periodBounds({ since, until }, now),
-  }
-}
+export const filterOf = ({ since, until, ...rest }: GivenFilter, now: number): DeadLetterFilter =>
+  deadLetterFilter({ ...rest, ...periodBounds({ since, until }, now) })
 
 /** Throws RequestRefused that names the field. */
 export function momentOf(field: string, text: string | undefined, now: number): number | null {
