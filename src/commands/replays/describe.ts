@@ -57,7 +57,7 @@ export function printStatus({ job, totals, toLook, waitsFor, overlapping }: Repl
   line('looked at', toLook === null ? String(totals.looked) : `${totals.looked} of about ${toLook}`)
   line('sent', `${sentOf(totals)} (${replayKinds.map((kind) => `${kind} ${totals[kind]}`).join(', ')})`)
   if (totals.erased > 0) line('erased', `${totals.erased} not sent: their users were erased`)
-  if (totals.refused > 0) line('refused', `${totals.refused} of them are too large for a retry topic`)
+  if (totals.refused > 0) line('refused', `${totals.refused} not sent: too large for a retry topic`)
   if (totals.lost > 0) line('lost', `${totals.lost}: retention was faster`)
   if (overlapping.length > 0) line('note', overlapNote(overlapping))
   if (isUnfinished(job) && state === 'paused') line('next', `\`postrider replays resume ${id}\``)

@@ -36,6 +36,13 @@ export interface OutboxParts {
   signal: AbortSignal
 }
 
+/** A record that is not sent yet, and where it counts. */
+interface Waiting {
+  record: ReplayedRecord
+  kind: ReplayKind
+  of: ReplayProgress
+}
+
 /**
  * Sends a replay's deliveries in batches, no faster than its rate and than the forwarders take them, and notes how far it
  * is once they are acknowledged.
@@ -48,7 +55,7 @@ export class ReplayOutbox {
   /** What was looked at and is not acknowledged yet. */
   readonly #pending = new Map<string, ReplayProgress>()
   readonly #uncommitted = new Set<string>()
-  #batch: ReplayedRecord[] = []
+  #batch: Waiting[] = []
   #bytes = 0
   /** How many more the topic takes before its lag is looked at again. */
   #room = 0
@@ -86,8 +93,9 @@ export class ReplayOutbox {
 
   /** To be sent with the next batch. The record is done once it is noted, too, behind the last of its deliveries. */
   add(place: PlacedPartition, kind: ReplayKind, record: ReplayedRecord): void {
-    this.#pendingOf(place).totals[kind]++
-    this.#batch.push(record)
+    const of = this.#pendingOf(place)
+    of.totals[kind]++
+    this.#batch.push({ record, kind, of })
     this.#bytes += record.delivery.body.length
   }
 
@@ -112,10 +120,13 @@ export class ReplayOutbox {
     await turn()
     if (batch.length > 0) {
       await this.#waitForRoom(batch.length)
-      const refused = await topic.append(batch)
+      const refused = await topic.append(batch.map(({ record }) => record))
       this.#room -= batch.length
       this.#sent += batch.length
-      if (refused > 0) this.#complete({ ...looked.at(-1)!, totals: { ...noTotals(), refused } })
+      for (const { kind, of } of batch.filter(({ record }) => refused.includes(record))) {
+        of.totals[kind]--
+        of.totals.refused++
+      }
     }
     for (const progress of looked) this.#complete(progress)
     if (performance.now() - this.#committedAt >= commitEveryMs) await this.commit()

@@ -69,8 +69,8 @@ export interface ReplayedRecord {
 }
 
 export interface ReplayTopic {
-  /** Resolves once all replicas have them, in their order, to how many it does not take. Tries until it is closed. */
-  append(records: readonly ReplayedRecord[]): Promise<number>
+  /** Resolves once all replicas have them, in their order, to those that it does not take. Tries until it is closed. */
+  append(records: readonly ReplayedRecord[]): Promise<readonly ReplayedRecord[]>
   /** Records that the forwarders have not finished. */
   lag(): Promise<number>
   close(): void

@@ -156,7 +156,7 @@ function rigOf(
             for (const { delivery } of own) world.sent[partition]!.push({ process, delivery })
           })
         }
-        return 0
+        return []
       },
       // Now and then the forwarders are not fast enough.
       lag: async () => (++asks % 3 === 0 ? 20_000 : 19_996),

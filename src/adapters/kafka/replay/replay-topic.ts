@@ -36,10 +36,13 @@ export function openReplayTopic({ kafka, topics, groupId, codec, log }: ReplayTo
   }
   return {
     async append(records) {
-      const encoded = records.map(({ key, delivery, headers }) =>
-        encoder.encode(key, { ...delivery, key }, headers),
+      const encoded = new Map(
+        records.map((record) => {
+          const { key, delivery, headers } = record
+          return [encoder.encode(key, { ...delivery, key }, headers), record]
+        }),
       )
-      return (await sink.append(topic, encoded)).length
+      return (await sink.append(topic, [...encoded.keys()])).map((tooLarge) => encoded.get(tooLarge)!)
     },
     lag: () => admin.use(lagOf),
     close() {

@@ -88,7 +88,7 @@ export const statusSchema = z
         ...kindCounts,
         looked: count('Records that were looked at.'),
         erased: count('Not sent: their users were erased.'),
-        refused: count('Of those sent: larger than a retry topic takes, and not sent after all.'),
+        refused: count('Not sent: larger than a retry topic takes.'),
         lost: count('Offsets that retention took before they were looked at.'),
       })
       .describe('What was sent, and why not.'),
