@@ -326,7 +326,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'held-retries-left-behind',
-    file: 'src/console/replays/run-replay.ts',
+    file: 'src/console/replays/call-run.ts',
     find: "if (!this.#job.only.includes('held')) return true",
     replace: 'if (this.#job.id) return true',
     test: {
@@ -347,7 +347,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'replays-of-pauses-that-wait-for-no-forwarder',
-    file: 'src/console/replays/run-replay.ts',
+    file: 'src/console/replays/call-run.ts',
     find: 'await this.#reader.readOn(this.#signal)\n    for (;;) {',
     replace: 'for (;;) {',
     test: {
@@ -357,7 +357,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'replays-finished-before-their-last-batch',
-    file: 'src/console/replays/run-replay.ts',
+    file: 'src/console/replays/call-run.ts',
     find: '      await this.#outbox.flush()\n      await this.#outbox.commit()\n      if (isThrough.every(Boolean) && knew) break',
     replace:
       '      if (isThrough.every(Boolean) && knew) break\n      await this.#outbox.flush()\n      await this.#outbox.commit()',
@@ -369,8 +369,8 @@ export const settings: readonly Mutation[] = [
   {
     id: 'stopped-replays-that-do-not-say-how-far-they-are',
     file: 'src/console/replays/run-replay.ts',
-    find: 'await this.#outbox.commit().catch(() => {})',
-    replace: 'void this.#outbox',
+    find: 'await outbox.commit().catch(() => {})',
+    replace: 'void outbox',
     test: {
       file: 'console/replays/replay-crash.test.ts',
       name: 'sent in full, in order and once, wherever its process is told to stop',

@@ -84,6 +84,11 @@ export class ReplayOutbox {
     return sum
   }
 
+  /** Waits while nothing may be sent. Throws when it is to end. */
+  turn(): Promise<void> {
+    return this.#parts.turn()
+  }
+
   /** A record was looked at; `count` says of what. */
   note(place: PlacedPartition & { offset: number }, count: keyof ReplayTotals, by = 1): void {
     const pending = this.#pendingOf(place)

@@ -1,0 +1,169 @@
+import { renderBody } from '../../core/call/body.ts'
+import { redacted, redactionOf } from '../../core/call/redaction.ts'
+import { usersOf } from '../../core/call/analytics-call.ts'
+import { erasableDelivery } from '../../core/erasure/erasable.ts'
+import type { ErasableCall } from '../../core/erasure/erasures.ts'
+import { heldRetryAgain, replayedCall } from '../../core/replay/replayed-delivery.ts'
+import type { ReplayJob } from '../../core/replay/replay-job.ts'
+import type { Destination } from '../../core/settings/settings.ts'
+import { tierOfTopic } from '../../core/topics.ts'
+import { pause } from '../../retry-forever.ts'
+import type { StoredRecord } from '../dead-letters/dead-letter-store.ts'
+import { chosenOf, isRetryWanted, spansBetween } from './chosen-calls.ts'
+import { FactsReader } from './facts-reader.ts'
+import type { ReplayOutbox } from './replay-outbox.ts'
+import type { PartitionSpan, ReplayRig } from './replay-source.ts'
+import { RecordTaker } from './take-records.ts'
+
+const lookAgainMs = 1_000
+
+/**
+ * Sends calls. In each round it takes what the forwarders have finished by then, which the ledger says everything about;
+ * so what it makes of a record does not depend on when it looks.
+ */
+export class CallRun {
+  readonly #job: ReplayJob
+  readonly #rig: ReplayRig
+  readonly #signal: AbortSignal
+  readonly #reader: FactsReader
+  readonly #outbox: ReplayOutbox
+  readonly #taker: RecordTaker
+  #erasures: { covers(call: ErasableCall): boolean } = { covers: () => false }
+
+  constructor(job: ReplayJob, rig: ReplayRig, outbox: ReplayOutbox, signal: AbortSignal) {
+    this.#job = job
+    this.#rig = rig
+    this.#signal = signal
+    this.#reader = new FactsReader(job, rig)
+    this.#outbox = outbox
+    this.#taker = new RecordTaker(rig.source, outbox, signal)
+  }
+
+  async run(): Promise<void> {
+    const { settings, source, topics } = this.#rig
+    const { version } = settings.state
+    const job = this.#job
+    const wanted =
+      job.pauseId === null ? await spansBetween(source, topics.calls, job.since, job.until) : null
+    // So that its forwarders are known: before the first look none is, and none would be waited for.
+    await this.#reader.readOn(this.#signal)
+    for (;;) {
+      await this.#outbox.turn()
+      const knew = job.pauseId === null || this.#reader.forwarders.allKnow(version, this.#rig.now())
+      // In this order: the ledger holds everything about what was committed before it is read.
+      const committed = await source.committed()
+      await this.#reader.readOn(this.#signal)
+      this.#erasures = await this.#rig.erasures(this.#signal)
+      const isThrough = [
+        await this.#takeHeldRetries(committed),
+        await this.#takeCalls(wanted ?? (await this.#heldCalls()), committed),
+      ]
+      await this.#outbox.flush()
+      await this.#outbox.commit()
+      if (isThrough.every(Boolean) && knew) break
+      await pause(lookAgainMs, this.#signal)
+    }
+  }
+
+  /** Of a pause's replay: whatever it held, whenever that was appended. */
+  async #heldCalls(): Promise<PartitionSpan[]> {
+    const { source, topics } = this.#rig
+    const spans = await source.spans(topics.calls)
+    return spans.map(({ partition }) => {
+      const held = this.#reader.facts.heldIn(topics.calls, partition)
+      return held ? { partition, low: held.first, high: held.end } : { partition, low: 0, high: 0 }
+    })
+  }
+
+  /** Retries that came due while their destination was paused. They are older than the calls that were held. */
+  async #takeHeldRetries(committed: ReadonlyMap<string, number>): Promise<boolean> {
+    const { topics, source } = this.#rig
+    if (!this.#job.only.includes('held')) return true
+    let isThrough = true
+    for (const topic of this.#reader.facts.heldTopics()) {
+      if (topic === topics.calls) continue
+      const spans = (await source.spans(topic)).flatMap(({ partition }) => {
+        const held = this.#reader.facts.heldIn(topic, partition)
+        return held ? [{ partition, low: held.first, high: held.end }] : []
+      })
+      const take = (record: StoredRecord) => this.#takeHeldRetry(topic, record)
+      isThrough = (await this.#taker.take(topic, spans, committed, take)) && isThrough
+    }
+    return isThrough
+  }
+
+  async #takeHeldRetry(topic: string, record: StoredRecord): Promise<void> {
+    const place = { topic, partition: record.partition, offset: record.offset }
+    if (!this.#reader.facts.heldIn(topic, record.partition)?.has(record.offset)) return
+    const retry = await this.#rig.source.retry(record.value)
+    const job = this.#job
+    if (retry === null || !isRetryWanted(retry, job)) return
+    const key = record.key && Buffer.from(record.key).toString('utf8')
+    if (this.#erasures.covers(erasableDelivery(retry, key, retry.scheduledAt)))
+      return this.#outbox.note(place, 'erased')
+    const dueAt = retry.scheduledAt + tierOfTopic(this.#rig.topics, topic)!.delayMs
+    const delivery = heldRetryAgain(retry, { job, now: this.#rig.now(), dueAt })
+    this.#outbox.add(place, 'held', {
+      key: record.key,
+      delivery,
+      headers: headersOf(record, retry.origin),
+    })
+  }
+
+  /** False: the forwarders have not finished all of it yet. */
+  #takeCalls(spans: readonly PartitionSpan[], committed: ReadonlyMap<string, number>): Promise<boolean> {
+    const { calls } = this.#rig.topics
+    return this.#taker.take(calls, spans, committed, (record) => this.#takeCall(record))
+  }
+
+  async #takeCall(record: StoredRecord): Promise<void> {
+    const { topics, source, now } = this.#rig
+    const { partition, offset, timestamp, key } = record
+    const place = { topic: topics.calls, partition, offset }
+    if (this.#job.pauseId !== null && !this.#reader.facts.heldIn(topics.calls, partition)?.has(offset)) return
+    const call = await source.call(record.value)
+    const destination = this.#destination()
+    if (call === null || destination === null) return
+    const { state } = this.#rig.settings
+    const chosen = chosenOf(
+      { call, place, appendedAt: timestamp },
+      this.#job,
+      destination,
+      state,
+      this.#reader.facts,
+    )
+    if (chosen.length === 0) return
+    const { sourceId, type } = call
+    if (this.#erasures.covers({ sourceId, type, userIds: usersOf(call), appendedAt: timestamp }))
+      return this.#outbox.note(place, 'erased')
+    const origin = { ...place, appendedAt: timestamp }
+    const redaction = redactionOf(destination.options.drop)
+    const body = Buffer.from(renderBody(redaction ? redacted(call, redaction) : call))
+    const headers = headersOf(record, origin)
+    for (const { line, kind } of chosen) {
+      const delivery = replayedCall(call, body, origin, line, kind, {
+        job: this.#job,
+        destination,
+        now: now(),
+      })
+      this.#outbox.add(place, kind, { key, delivery, headers })
+    }
+  }
+
+  #destination(): Destination | null {
+    return this.#rig.settings.state.destinations.get(this.#job.destinationId) ?? null
+  }
+}
+
+/** As forwarders write them: where the call came from, and the trace it belongs to. */
+function headersOf(
+  { headers: { traceparent } }: StoredRecord,
+  { topic, partition, offset }: { topic: string; partition: number; offset: number },
+): Record<string, string> {
+  const own = { 'postrider-origin': `${topic}/${partition}/${offset}` }
+  if (traceparent === undefined || Array.isArray(traceparent)) return own
+  return {
+    ...own,
+    traceparent: typeof traceparent === 'string' ? traceparent : Buffer.from(traceparent).toString(),
+  }
+}
