@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { roles } from '../../core/access/roles.ts'
 import { callTypes } from '../../core/call/analytics-call.ts'
+import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import { maxQuotaCount, parseRate } from '../../core/pacing/rate.ts'
 import { replayKinds, replayStates } from '../../core/replay/replay-job.ts'
 import { deliverToChoices } from '../../core/settings/destination-options.ts'
@@ -75,27 +76,21 @@ const destination = z.object({
   enabled: z.boolean(),
 })
 
+/** Earlier versions have none of what is `0` or null by default. */
 const totals = z.object({
   held: count,
   skipped: count,
   failed: count,
   delivered: count,
+  raw: count.default(0),
   looked: count,
   erased: count,
   refused: count,
+  repeated: count.default(0),
   lost: count,
 })
-const replay = z.object({
+const anyReplay = z.object({
   id,
-  destinationId: id,
-  only: z.array(z.enum(replayKinds)),
-  since: at,
-  until: at,
-  types: z.array(z.enum(callTypes)).nullable(),
-  events: z.array(text).nullable(),
-  user: text.nullable(),
-  /** Earlier versions have none. */
-  messageId: text.nullable().default(null),
   rate: count.nullable(),
   pauseId: text.nullable(),
   createdAt: at,
@@ -104,6 +99,36 @@ const replay = z.object({
   changedAt: at,
   totals: totals.nullable(),
 })
+const callReplay = anyReplay.extend({
+  deadLetters: z.null().default(null),
+  destinationId: id,
+  only: z.array(z.enum(replayKinds)),
+  since: at,
+  until: at,
+  types: z.array(z.enum(callTypes)).nullable(),
+  events: z.array(text).nullable(),
+  user: text.nullable(),
+  messageId: text.nullable().default(null),
+})
+const texts = z.array(text).nullable()
+const kindOfDeadLetters = z.object({
+  reason: z.enum(deadLetterReasons).nullable(),
+  status: z.union([text, count]).nullable(),
+  destinationId: id.nullable(),
+})
+const deadLetterReplay = anyReplay.extend({
+  deadLetters: z.object({
+    ids: texts,
+    reason: texts,
+    destination: texts,
+    status: texts,
+    kinds: z.array(kindOfDeadLetters).nullable(),
+  }),
+  ends: z.array(z.object({ partition: count, offset: count })),
+  since: at.nullable(),
+  until: at.nullable(),
+})
+const replay = z.union([callReplay, deadLetterReplay])
 
 const singles = [
   z.object({ type: z.literal('source_created'), source }),

@@ -58,8 +58,8 @@ export async function answerRequest(
   // So does the end of the token. Nothing before this line can take the place of this check.
   const { caller, answer: refused } = access.admit(operation, request)
   if (refused) return send(reply, refused)
-  const { limit } = operation
-  const end = limit && options.running.begin(typeof limit === 'function' ? limit(body) : limit)
+  const limit = typeof operation.limit === 'function' ? operation.limit(body) : operation.limit
+  const end = limit ? options.running.begin(limit) : undefined
   await actingAs(caller.name, async () => {
     const answer = await operation.handle(
       {

@@ -1,4 +1,4 @@
-import { deadLetterStore } from '../../adapters/kafka/read/dead-letter-store.ts'
+import { deadLetterStore, type DeadLetterSource } from '../../adapters/kafka/read/dead-letter-store.ts'
 import { ReplayBatches } from '../../adapters/kafka/write/replay-batches.ts'
 import { withoutErased, type KnownErasures } from '../../console/dead-letters/erased.ts'
 import type { ReplayPorts } from '../../console/dead-letters/replay.ts'
@@ -18,7 +18,21 @@ export function openDeadLetters(
   const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { name } = config.retryTiers[0]!
   const tier = codecs.retries(name)
-  const store = deadLetterStore({
+  const store = deadLetterStore(deadLetterSource(context))
+  return {
+    deadLetters: withoutErased(store, erasures),
+    topics,
+    destinations,
+    tier: { name, ready: () => tier.ready(), encode: (record) => tier.encode(record) },
+    openSink: (options) => new ReplayBatches({ kafka, log, ...options }),
+    now: Date.now,
+  }
+}
+
+export function deadLetterSource(context: Context): DeadLetterSource {
+  const { config, kafka, log, topics, codecs } = deploymentOf(context)
+  const tier = codecs.retries(config.retryTiers[0]!.name)
+  return {
     kafka,
     topic: topics.deadLetters,
     log,
@@ -28,13 +42,5 @@ export function openDeadLetters(
       call: (value) => codecs.calls.decode(value),
       retry: (value) => tier.decode(value),
     },
-  })
-  return {
-    deadLetters: withoutErased(store, erasures),
-    topics,
-    destinations,
-    tier: { name, ready: () => tier.ready(), encode: (record) => tier.encode(record) },
-    openSink: (options) => new ReplayBatches({ kafka, log, ...options }),
-    now: Date.now,
   }
 }

@@ -11,6 +11,7 @@ import { replayIdPrefix } from '../../core/delivery/delivery.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { replayTier, tierOfTopic } from '../../core/topics.ts'
 import type { Context } from '../context.ts'
+import { deadLetterSource } from '../dead-letters/open-dead-letters.ts'
 import { deploymentOf } from '../deployment.ts'
 
 /** Replays, for commands and consoles alike. Holds nothing open between calls. */
@@ -28,11 +29,15 @@ export function openReplays(
     settings,
     topics,
     groupId,
-    source: openReplaySource({ kafka, topics, groupId, codecs, log }),
+    source: openReplaySource({
+      ...{ kafka, topics, groupId, codecs, log },
+      deadLetters: deadLetterSource(context),
+    }),
     async progress(id) {
       const look = async (admin: Admin) => {
         const all = await admin.listTopics()
-        const read = all.filter((topic) => topic === topics.calls || tierOfTopic(topics, topic) !== null)
+        const sources = [topics.calls, topics.deadLetters]
+        const read = all.filter((topic) => sources.includes(topic) || tierOfTopic(topics, topic) !== null)
         return commitsOf(admin, groupOf(id), read)
       }
       const needs = partPermissions('console', { topics, tiers: [], groupId })

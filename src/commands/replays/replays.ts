@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { jobView, statusView } from '../../console/replays/replays.ts'
+import { destinationsOf } from '../../core/replay/replay-job.ts'
 import { runAction } from '../context.ts'
 import type { JsonFlag } from '../flags.ts'
 import { print, printJson } from '../output.ts'
@@ -8,13 +9,13 @@ import { withReplays } from './session.ts'
 
 export function replaysCommand(): Command {
   const command = new Command('replays').description(
-    'Replays from the log of the last 30 days, which `postrider replay` and the ends of pauses make. Consoles run them.',
+    'Replays of the last 30 days, which `postrider replay`, `postrider dead-letters replay` and the ends of pauses make. Consoles run them.',
   )
   command
     .command('list')
     .summary('all replays')
     .description('All replays of the last 30 days, the newest last.')
-    .option('--destination <id>', 'only those to this one')
+    .option('--destination <id>', 'only those to this one; of dead letters, those that name it')
     .option('--json', 'one JSON object a line')
     .action(runAction(list))
   command
@@ -43,8 +44,9 @@ const done: Record<Turn, string> = { pause: 'paused', resume: 'running', cancel:
 
 const list = ({ destination, json }: JsonFlag & { destination?: string }, command: Command): Promise<void> =>
   withReplays(command, async (replays) => {
-    const isAsked = (id: string) => destination === undefined || id === destination
-    const all = replays.list().filter(({ destinationId }) => isAsked(destinationId))
+    const all = replays
+      .list()
+      .filter((job) => destination === undefined || destinationsOf(job).includes(destination))
     if (json) all.forEach((job) => printJson(jobView(job)))
     else printList(all)
   })

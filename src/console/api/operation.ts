@@ -121,7 +121,7 @@ export interface Operation {
   /** For a StreamAnswer: `success.schema` is of each line. */
   isStream?: boolean
   /** One request too many is answered by 429. */
-  limit?: RequestLimit | ((body: unknown) => RequestLimit)
+  limit?: RequestLimit | ((body: unknown) => RequestLimit | null)
   /** Further statuses than those that every operation can have, and 404 of one with an id in its path. */
   refusals?: (404 | 409 | 429)[]
   handle(
@@ -153,7 +153,7 @@ export function operation<
     params?: P
     query?: Q
     body?: B
-    limit?: RequestLimit | ((body: Parsed<B>) => RequestLimit)
+    limit?: RequestLimit | ((body: Parsed<B>) => RequestLimit | null)
     handle(
       request: ApiRequest<Parsed<P>, Parsed<Q>, Parsed<B>>,
       services: ConsoleServices,

@@ -1,5 +1,6 @@
 import type { DeadLetter } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
+import { PostriderError } from '../../errors.ts'
 
 type HeaderValue = Uint8Array | string | (Uint8Array | string)[] | undefined
 
@@ -27,6 +28,18 @@ export interface StoredDeadLetter {
   /** The call whose user a deletion request may cover. */
   owner: ErasableCall
 }
+
+/** Null where the id is a delivery's. */
+export function deadLetterPlace(id: string): { partition: number; offset: number } | null {
+  const place = /^(\d{1,5})-(\d{1,15})$/.exec(id)
+  return place && { partition: Number(place[1]), offset: Number(place[2]) }
+}
+
+export const noDeadLetter = (topic: string, what: string): PostriderError =>
+  new PostriderError(
+    'not_found',
+    `${topic} holds no dead letter ${what}; \`postrider dead-letters list\` shows what it holds`,
+  )
 
 export interface DeadLetterReadOptions {
   /** Epoch milliseconds: what failed before may be left out. */

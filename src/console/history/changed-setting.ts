@@ -56,7 +56,7 @@ function fieldsOf(of: SettingsChange['of'], value: SettingsChange['value'], role
     case 'tokens':
       return without(value, 'id', 'hash', 'createdAt')
     case 'replays':
-      return without(value, 'id', 'createdAt', 'changedAt', 'keptSince', 'totals')
+      return without(value, 'id', 'createdAt', 'changedAt', 'keptSince', 'totals', 'ends')
   }
 }
 

@@ -4,13 +4,14 @@ import { usersOf } from '../../core/call/analytics-call.ts'
 import { erasableDelivery } from '../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { heldRetryAgain, replayedCall } from '../../core/replay/replayed-delivery.ts'
-import type { ReplayJob } from '../../core/replay/replay-job.ts'
+import type { CallReplay } from '../../core/replay/replay-job.ts'
 import type { Destination } from '../../core/settings/settings.ts'
 import { tierOfTopic } from '../../core/topics.ts'
 import { pause } from '../../retry-forever.ts'
 import type { StoredRecord } from '../dead-letters/dead-letter-store.ts'
 import { chosenOf, isRetryWanted, spansBetween } from './chosen-calls.ts'
 import { FactsReader } from './facts-reader.ts'
+import { headersOf } from './record-headers.ts'
 import type { ReplayOutbox } from './replay-outbox.ts'
 import type { PartitionSpan, ReplayRig } from './replay-source.ts'
 import { RecordTaker } from './take-records.ts'
@@ -22,7 +23,7 @@ const lookAgainMs = 1_000
  * so what it makes of a record does not depend on when it looks.
  */
 export class CallRun {
-  readonly #job: ReplayJob
+  readonly #job: CallReplay
   readonly #rig: ReplayRig
   readonly #signal: AbortSignal
   readonly #reader: FactsReader
@@ -30,7 +31,7 @@ export class CallRun {
   readonly #taker: RecordTaker
   #erasures: { covers(call: ErasableCall): boolean } = { covers: () => false }
 
-  constructor(job: ReplayJob, rig: ReplayRig, outbox: ReplayOutbox, signal: AbortSignal) {
+  constructor(job: CallReplay, rig: ReplayRig, outbox: ReplayOutbox, signal: AbortSignal) {
     this.#job = job
     this.#rig = rig
     this.#signal = signal
@@ -152,18 +153,5 @@ export class CallRun {
 
   #destination(): Destination | null {
     return this.#rig.settings.state.destinations.get(this.#job.destinationId) ?? null
-  }
-}
-
-/** As forwarders write them: where the call came from, and the trace it belongs to. */
-function headersOf(
-  { headers: { traceparent } }: StoredRecord,
-  { topic, partition, offset }: { topic: string; partition: number; offset: number },
-): Record<string, string> {
-  const own = { 'postrider-origin': `${topic}/${partition}/${offset}` }
-  if (traceparent === undefined || Array.isArray(traceparent)) return own
-  return {
-    ...own,
-    traceparent: typeof traceparent === 'string' ? traceparent : Buffer.from(traceparent).toString(),
   }
 }

@@ -2,7 +2,7 @@ import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { PlannedDestination } from '../../core/ledger/delivery-event.ts'
 import type { ReplayFacts } from '../../core/replay/replay-facts.ts'
-import type { ReplayJob, ReplayKind } from '../../core/replay/replay-job.ts'
+import type { CallReplay, ReplayJob, ReplayKind } from '../../core/replay/replay-job.ts'
 import { replayPlan } from '../../core/replay/replayed-delivery.ts'
 import type { Destination, SettingsState } from '../../core/settings/settings.ts'
 import type { PartitionSpan, ReplaySource } from './replay-source.ts'
@@ -16,7 +16,7 @@ export interface LocatedCall {
 /** The deliveries of a call that are of a kind that is asked for. */
 export function chosenOf(
   { call, place, appendedAt }: LocatedCall,
-  job: ReplayJob,
+  job: CallReplay,
   destination: Destination,
   settings: SettingsState,
   facts: ReplayFacts,
@@ -30,7 +30,7 @@ export function chosenOf(
 /** Whether a retry that was held is one of those that are asked for. */
 export function isRetryWanted(
   { destinationId, messageId, type, userIds, origin }: RetryDelivery,
-  job: ReplayJob,
+  job: CallReplay,
 ): boolean {
   if (destinationId !== job.destinationId) return false
   if (job.pauseId !== null) return true
@@ -42,8 +42,12 @@ export function isRetryWanted(
   return (job.types === null || job.types.includes(type)) && job.events === null
 }
 
-/** Why nothing can be sent now, in a word; null when it can. */
-export function waitsFor(destination: Destination | null): 'disabled' | 'paused' | null {
+/** Why nothing can be sent now, in a word; null when it can. Dead letters of several destinations do not wait. */
+export function waitsFor(
+  job: ReplayJob,
+  { destinations }: Pick<SettingsState, 'destinations'>,
+): 'disabled' | 'paused' | null {
+  const destination = job.deadLetters === null ? destinations.get(job.destinationId) : undefined
   if (destination?.enabled === false) return 'disabled'
   return destination?.pause ? 'paused' : null
 }

@@ -1,118 +1,198 @@
 import { usersOf } from '../../core/call/analytics-call.ts'
 import {
-  replayKinds,
+  type CallReplay,
+  type DeadLetterReplay,
   type ReplayJob,
-  type ReplayKind,
   type ReplayRange,
+  type SentKind,
 } from '../../core/replay/replay-job.ts'
-import { termsFaults } from '../../core/replay/replay-rules.ts'
-import { SettingsRefused } from '../settings-writer.ts'
+import type { StoredRecord } from '../dead-letters/dead-letter-store.ts'
+import { checkedTerms } from './checked-terms.ts'
 import { chosenOf, isRetryWanted, spansBetween } from './chosen-calls.ts'
+import { ChosenDeadLetters, deadLetterSpans, type DeadLetterVerdict } from './chosen-dead-letters.ts'
 import { FactsReader } from './facts-reader.ts'
-import { keptSince } from './kept-since.ts'
-import { keyOfPlace, type ReplayRig } from './replay-source.ts'
+import { keyOfPlace, type PartitionSpan, type ReplayRig } from './replay-source.ts'
 
-type KindCounts = Record<ReplayKind, number>
+type KindCounts = Record<SentKind, number>
+
+/** What would become of one dead letter. */
+export interface DryRunResult {
+  id: string
+  deliveryId: string | null
+  /** The topic that it would go to; null when it cannot be replayed. */
+  to: string | null
+  why: string | null
+}
 
 export interface DryRunReport {
-  destinationId: string
-  since: number
-  until: number
+  range: ReplayRange
   keptSince: number | null
-  only: readonly ReplayKind[]
   /** What would be sent. */
   counts: KindCounts
   erased: number
+  /** Of dead letters: cannot be replayed. */
+  refused: number
+  /** Of dead letters: further ones of deliveries that are counted. */
+  repeated: number
   /** Calls that the forwarders have not finished: a replay waits for them. */
   unfinished: number
-  /** By the day (UTC) on which the call came in. */
+  /** By the day (UTC) on which the call came in, or the dead letter did. */
   days: ({ day: string } & KindCounts)[]
-  /** Of `analytics.calls`. */
+  /** Of the topic that it reads. */
   partitions: ({ partition: number } & KindCounts)[]
+  /** Of dead letters, the first of those that would be sent or cannot be. */
+  results: DryRunResult[]
 }
 
-const noCounts = (): KindCounts => ({ held: 0, skipped: 0, failed: 0, delivered: 0 })
+type Progress = (looked: number, total: number) => void
 
-/** What a replay would send, by what the ledger says now. Sends nothing. Throws SettingsRefused, as a start does. */
+export const maxResults = 1_000
+
+/** What a replay would send, by what is known now. Sends nothing. Throws SettingsRefused, as a start does. */
 export async function dryRun(
-  terms: ReplayRange,
+  range: ReplayRange,
   rig: ReplayRig,
   signal: AbortSignal,
-  progress: (looked: number, total: number) => void,
+  progress: Progress,
 ): Promise<DryRunReport> {
-  const { settings, source, topics } = rig
-  await settings.catchUp(signal)
-  const now = rig.now()
-  const destination = settings.state.destinations.get(terms.destinationId)
-  const faults = termsFaults(terms, destination, now)
-  if (faults.length > 0) throw new SettingsRefused(faults)
+  const { terms, keptSince, at } = await checkedTerms(range, rig, signal)
   const job: ReplayJob = {
     ...terms,
     id: '',
     pauseId: null,
-    createdAt: now,
-    keptSince: await keptSince(terms.since, source, topics.calls, now, signal),
+    createdAt: at,
+    keptSince,
     state: 'running',
-    changedAt: now,
+    changedAt: at,
     totals: null,
   }
-  const committed = await source.committed()
-  const spans = await spansBetween(source, topics.calls, job.since, job.until)
-  const reader = new FactsReader(job, rig)
-  await reader.readOn(signal)
-  const erasures = await rig.erasures(signal)
-  const days = new Map<string, KindCounts>()
-  const partitions = new Map<number, KindCounts>(spans.map(({ partition }) => [partition, noCounts()]))
-  const counts = noCounts()
-  const count = (kind: ReplayKind, at: number, partition: number | null) => {
-    counts[kind]++
+  const reading = new DryReading(rig, signal, progress)
+  if (job.deadLetters === null) await lookAtCalls(job, rig, reading, signal)
+  else await lookAtDeadLetters(job, rig, reading, signal)
+  return { range: terms, keptSince, ...reading.found() }
+}
+
+const noCounts = (): KindCounts => ({ held: 0, skipped: 0, failed: 0, delivered: 0, raw: 0 })
+
+/** Reads, reports how far it is, and counts what is found. */
+class DryReading {
+  readonly #rig: ReplayRig
+  readonly #signal: AbortSignal
+  readonly #progress: Progress
+  readonly #days = new Map<string, KindCounts>()
+  readonly #partitions = new Map<number, KindCounts>()
+  readonly #counts = noCounts()
+  readonly others = { erased: 0, refused: 0, repeated: 0, unfinished: 0 }
+  readonly results: DryRunResult[] = []
+
+  constructor(rig: ReplayRig, signal: AbortSignal, progress: Progress) {
+    this.#rig = rig
+    this.#signal = signal
+    this.#progress = progress
+  }
+
+  async read(
+    topic: string,
+    spans: readonly PartitionSpan[],
+    look: (record: StoredRecord) => Promise<void>,
+  ): Promise<void> {
+    for (const { partition } of spans) this.#partitions.set(partition, noCounts())
+    const total = spans.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
+    let looked = 0
+    for await (const record of this.#rig.source.read(topic, spans, this.#signal)) {
+      if (++looked % 1_000 === 0) this.#progress(looked, total)
+      await look(record)
+    }
+    this.#signal.throwIfAborted()
+    this.#progress(looked, looked)
+  }
+
+  /** @param at epoch milliseconds @param partition of the topic that is read; null for another one's */
+  count(kind: SentKind, at: number, partition: number | null): void {
+    this.#counts[kind]++
     const day = new Date(at).toISOString().slice(0, 10)
-    if (!days.has(day)) days.set(day, noCounts())
-    days.get(day)![kind]++
-    if (partition !== null) partitions.get(partition)![kind]++
+    if (!this.#days.has(day)) this.#days.set(day, noCounts())
+    this.#days.get(day)![kind]++
+    if (partition !== null) this.#partitions.get(partition)![kind]++
   }
-  const total = spans.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
-  let [looked, erased, unfinished] = [0, 0, 0]
-  const { state } = settings
-  for await (const { partition, offset, timestamp, value } of source.read(topics.calls, spans, signal)) {
-    if (++looked % 1_000 === 0) progress(looked, total)
-    const call = await source.call(value)
-    if (!call) continue
-    const place = { topic: topics.calls, partition, offset }
-    const chosen = chosenOf({ call, place, appendedAt: timestamp }, job, destination!, state, reader.facts)
-    const { sourceId, type } = call
-    if (offset >= (committed.get(keyOfPlace(place)) ?? 0)) unfinished++
-    else if (chosen.length === 0) continue
-    else if (erasures.covers({ sourceId, type, userIds: usersOf(call), appendedAt: timestamp })) erased++
-    else for (const { kind } of chosen) count(kind, timestamp, partition)
-  }
-  signal.throwIfAborted()
-  progress(looked, looked)
-  if (job.only.includes('held'))
-    for (const { at, partition } of await heldRetries(job, rig, reader, signal)) count('held', at, partition)
-  return {
-    destinationId: job.destinationId,
-    since: job.since,
-    until: job.until,
-    keptSince: job.keptSince,
-    only: replayKinds.filter((kind) => job.only.includes(kind)),
-    counts,
-    erased,
-    unfinished,
-    days: [...days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([day, each]) => ({ day, ...each })),
-    partitions: [...partitions]
-      .sort(([a], [b]) => a - b)
-      .map(([partition, each]) => ({ partition, ...each })),
+
+  found() {
+    return {
+      counts: this.#counts,
+      ...this.others,
+      days: [...this.#days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([day, each]) => ({ day, ...each })),
+      partitions: [...this.#partitions]
+        .sort(([a], [b]) => a - b)
+        .map(([partition, each]) => ({ partition, ...each })),
+      results: this.results,
+    }
   }
 }
 
+async function lookAtDeadLetters(
+  job: DeadLetterReplay,
+  rig: ReplayRig,
+  reading: DryReading,
+  signal: AbortSignal,
+): Promise<void> {
+  const { source, topics } = rig
+  const chosen = await ChosenDeadLetters.open(job, rig, signal)
+  const spans = await deadLetterSpans(job, source, topics.deadLetters)
+  await reading.read(topics.deadLetters, spans, async (record) => {
+    const verdict = await chosen.verdict(record)
+    if (verdict === null) return
+    if (verdict.is === 'sent') reading.count(verdict.kind, record.timestamp, record.partition)
+    else reading.others[verdict.is]++
+    const result = resultOf(verdict, record)
+    if (result !== null && reading.results.length < maxResults) reading.results.push(result)
+  })
+}
+
+function resultOf(verdict: DeadLetterVerdict, { partition, offset }: StoredRecord): DryRunResult | null {
+  const id = `${partition}-${offset}`
+  if (verdict.is === 'refused') return { id, deliveryId: verdict.deliveryId, to: null, why: verdict.why }
+  if (verdict.is === 'sent') return { id, deliveryId: verdict.deliveryId, to: verdict.to, why: null }
+  return null
+}
+
+async function lookAtCalls(
+  job: CallReplay,
+  rig: ReplayRig,
+  reading: DryReading,
+  signal: AbortSignal,
+): Promise<void> {
+  const { source, topics, settings } = rig
+  const { state } = settings
+  const destination = state.destinations.get(job.destinationId)!
+  const committed = await source.committed()
+  const spans = await spansBetween(source, topics.calls, job.since, job.until)
+  const facts = new FactsReader(job, rig)
+  await facts.readOn(signal)
+  const erasures = await rig.erasures(signal)
+  await reading.read(topics.calls, spans, async ({ partition, offset, timestamp, value }) => {
+    const call = await source.call(value)
+    if (!call) return
+    const place = { topic: topics.calls, partition, offset }
+    const chosen = chosenOf({ call, place, appendedAt: timestamp }, job, destination, state, facts.facts)
+    const { sourceId, type } = call
+    if (offset >= (committed.get(keyOfPlace(place)) ?? 0)) reading.others.unfinished++
+    else if (chosen.length === 0) return
+    else if (erasures.covers({ sourceId, type, userIds: usersOf(call), appendedAt: timestamp }))
+      reading.others.erased++
+    else for (const { kind } of chosen) reading.count(kind, timestamp, partition)
+  })
+  if (job.only.includes('held'))
+    for (const at of await heldRetries(job, rig, facts, signal)) reading.count('held', at, null)
+}
+
+/** When the calls of held retries came in. */
 async function heldRetries(
-  job: ReplayJob,
+  job: CallReplay,
   { source, topics }: ReplayRig,
   { facts }: FactsReader,
   signal: AbortSignal,
-): Promise<{ at: number; partition: number | null }[]> {
-  const found: { at: number; partition: number | null }[] = []
+): Promise<number[]> {
+  const found: number[] = []
   for (const topic of facts.heldTopics()) {
     if (topic === topics.calls) continue
     const spans = (await source.spans(topic)).flatMap(({ partition, low }) => {
@@ -122,8 +202,7 @@ async function heldRetries(
     for await (const { partition, offset, value, timestamp } of source.read(topic, spans, signal)) {
       if (!facts.heldIn(topic, partition)!.has(offset)) continue
       const retry = await source.retry(value)
-      if (retry && isRetryWanted(retry, job))
-        found.push({ at: retry.origin.appendedAt ?? timestamp, partition: null })
+      if (retry && isRetryWanted(retry, job)) found.push(retry.origin.appendedAt ?? timestamp)
     }
   }
   return found

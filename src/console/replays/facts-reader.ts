@@ -2,7 +2,7 @@ import type { DeadLetter } from '../../core/delivery/delivery.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import { ReplayFacts } from '../../core/replay/replay-facts.ts'
 import { heldReplayId } from '../../core/replay/replay-rules.ts'
-import type { ReplayJob } from '../../core/replay/replay-job.ts'
+import type { CallReplay } from '../../core/replay/replay-job.ts'
 import { SettingsEpochs } from '../../core/replay/settings-epochs.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { whenKnown } from '../../when-known.ts'
@@ -17,7 +17,7 @@ const clockSkewMs = 60_000
 export class FactsReader {
   readonly facts: ReplayFacts
   readonly forwarders = new ForwarderVersions()
-  readonly #job: ReplayJob
+  readonly #job: CallReplay
   readonly #rig: ReplayRig
   readonly #from: number
   /** By partition of the ledger, what is read next. */
@@ -25,7 +25,7 @@ export class FactsReader {
   #epochs: SettingsEpochs
   #version = -1
 
-  constructor(job: ReplayJob, rig: ReplayRig) {
+  constructor(job: CallReplay, rig: ReplayRig) {
     this.#job = job
     this.#rig = rig
     this.#from = Math.max(0, job.since - clockSkewMs)
@@ -90,7 +90,7 @@ export class FactsReader {
  * A pause has a replay of its own, which takes what it held; so another replay takes it only where that one was
  * cancelled.
  */
-function isHeldBy(pauseId: string, job: ReplayJob, { replays }: SettingsState): boolean {
+function isHeldBy(pauseId: string, job: CallReplay, { replays }: SettingsState): boolean {
   if (job.pauseId !== null) return pauseId === job.pauseId
   return replays.get(heldReplayId(pauseId))?.state === 'cancelled'
 }

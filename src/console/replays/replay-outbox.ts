@@ -2,11 +2,12 @@ import {
   addTotals,
   noTotals,
   type ReplayJob,
-  type ReplayKind,
   type ReplayTotals,
+  type SentKind,
 } from '../../core/replay/replay-job.ts'
 import { pause } from '../../retry-forever.ts'
 import {
+  bytesOf,
   keyOfPlace,
   type PlacedPartition,
   type ReplayedRecord,
@@ -39,12 +40,12 @@ export interface OutboxParts {
 /** A record that is not sent yet, and where it counts. */
 interface Waiting {
   record: ReplayedRecord
-  kind: ReplayKind
+  kind: SentKind
   of: ReplayProgress
 }
 
 /**
- * Sends a replay's deliveries in batches, no faster than its rate and than the forwarders take them, and notes how far it
+ * Sends a replay's records in batches, no faster than its rate and than the forwarders take them, and notes how far it
  * is once they are acknowledged.
  */
 export class ReplayOutbox {
@@ -97,11 +98,11 @@ export class ReplayOutbox {
   }
 
   /** To be sent with the next batch. The record is done once it is noted, too, behind the last of its deliveries. */
-  add(place: PlacedPartition, kind: ReplayKind, record: ReplayedRecord): void {
+  add(place: PlacedPartition, kind: SentKind, record: ReplayedRecord): void {
     const of = this.#pendingOf(place)
     of.totals[kind]++
     this.#batch.push({ record, kind, of })
-    this.#bytes += record.delivery.body.length
+    this.#bytes += bytesOf(record)
   }
 
   /** Time for `flush`, between two records: else the last one sent would not be done, and be sent again. */

@@ -1,7 +1,6 @@
-import type { ReplayJob } from '../../core/replay/replay-job.ts'
+import { destinationsOf, replayKinds, type ReplayJob } from '../../core/replay/replay-job.ts'
 import { replaysKeptMs } from '../../core/replay/replay-events.ts'
 import { heldReplayId } from '../../core/replay/replay-rules.ts'
-import { replayKinds } from '../../core/replay/replay-job.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { pause } from '../../retry-forever.ts'
 import type { ReplayRig } from './replay-source.ts'
@@ -52,7 +51,7 @@ export class ReplayRunner {
 
   async #runOne(job: ReplayJob, signal: AbortSignal): Promise<void> {
     const { log } = this.#rig
-    const about = { replay: job.id, destination: job.destinationId }
+    const about = { replay: job.id, destinations: destinationsOf(job) }
     try {
       const lease = await this.#rig.acquire(job.id)
       try {
@@ -82,6 +81,7 @@ export class ReplayRunner {
         // What was held then is gone, and its replay may be forgotten.
         if (signal.aborted || replays.has(id) || endedAt < now() - replaysKeptMs) continue
         const terms = {
+          deadLetters: null,
           destinationId,
           only: replayKinds.slice(0, 1),
           since: Math.max(0, since - beforePauseMs),

@@ -4,7 +4,7 @@ import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type { ReplayTotals } from '../../core/replay/replay-job.ts'
 import type { TopicNames } from '../../core/topics.ts'
-import type { StoredRecord } from '../dead-letters/dead-letter-store.ts'
+import type { StoredDeadLetter, StoredRecord } from '../dead-letters/dead-letter-store.ts'
 import type { Lease } from '../lease.ts'
 import type { TimedSettings } from '../messages/message-facts.ts'
 import type { SettingsWriter } from '../settings-writer.ts'
@@ -21,7 +21,7 @@ export interface PartitionSpan {
   high: number
 }
 
-/** How far a replay is in one partition, of calls or of a retry topic. */
+/** How far a replay is in one partition, of calls, of a retry topic or of the dead letters. */
 export interface ReplayProgress extends PlacedPartition {
   /** Everything below was sent, as far as it is to be. */
   position: number
@@ -55,23 +55,28 @@ export interface ReplaySource {
   call(value: Uint8Array | null): Promise<AnalyticsCall | null>
   retry(value: Uint8Array | null): Promise<RetryDelivery | null>
   deadLetter(value: Uint8Array | null): DeadLetter | null | Promise<DeadLetter | null>
+  /** The same with whose it is, or with why it cannot be read. */
+  storedDeadLetter(record: StoredRecord): Promise<StoredDeadLetter>
+  /** Names of all topics that there are. */
+  topics(): Promise<ReadonlySet<string>>
   /** Reads events of the ledger; null also for one that says nothing of the destination, nor of the forwarders. */
   eventsOf(
     destinationId: string,
   ): (value: Uint8Array | null) => DeliveryEvent | null | Promise<DeliveryEvent | null>
 }
 
-/** A record on its way to the replays' topic. */
-export interface ReplayedRecord {
-  key: Uint8Array | null
-  delivery: RetryDelivery
-  headers: Record<string, string>
-}
+/** A delivery on its way to the replays' topic, or a record, as it was, to the topic that it came from. */
+export type ReplayedRecord = { key: Uint8Array | null; headers: Record<string, string> } & (
+  { delivery: RetryDelivery } | { topic: string; value: Uint8Array }
+)
+
+export const bytesOf = (record: ReplayedRecord): number =>
+  'delivery' in record ? record.delivery.body.length : record.value.length
 
 export interface ReplayTopic {
-  /** Resolves once all replicas have them, in their order, to those that it does not take. Tries until it is closed. */
+  /** Resolves once all replicas have them, in their order, to those that are too large. Tries until it is closed. */
   append(records: readonly ReplayedRecord[]): Promise<readonly ReplayedRecord[]>
-  /** Records that the forwarders have not finished. */
+  /** Deliveries of replays that the forwarders have not finished. */
   lag(): Promise<number>
   close(): void
 }

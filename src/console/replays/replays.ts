@@ -9,13 +9,12 @@ import {
   type ReplayRange,
   type ReplayTotals,
 } from '../../core/replay/replay-job.ts'
-import { termsFaults } from '../../core/replay/replay-rules.ts'
 import type { RequestKey } from '../../core/settings/command-id.ts'
 import { PostriderError } from '../../errors.ts'
-import { SettingsRefused } from '../settings-writer.ts'
-import { waitsFor } from './chosen-calls.ts'
+import { checkedTerms } from './checked-terms.ts'
+import { spansBetween, waitsFor } from './chosen-calls.ts'
+import { deadLetterSpans } from './chosen-dead-letters.ts'
 import { dryRun, type DryRunReport } from './dry-run.ts'
-import { keptSince } from './kept-since.ts'
 import type { ReplayRig } from './replay-source.ts'
 
 /** A replay as it is now. */
@@ -32,14 +31,14 @@ export interface ReplayStatus {
 
 /** Replays, for commands and API alike. */
 export interface Replays {
-  /** Throws SettingsRefused with every fault. `repeated`: the request had been made before. */
+  /** Throws SettingsRefused with every fault, and `not_found`. `repeated`: the request had been made before. */
   start(
-    terms: ReplayRange,
+    range: ReplayRange,
     request: RequestKey | null,
     signal: AbortSignal,
   ): Promise<{ status: ReplayStatus; repeated: boolean }>
   dryRun(
-    terms: ReplayRange,
+    range: ReplayRange,
     signal: AbortSignal,
     progress: (looked: number, total: number) => void,
   ): Promise<DryRunReport>
@@ -68,7 +67,7 @@ export function replaysOf(rig: ReplayRig): Replays {
     return sum
   }
   const statusOf = async (job: ReplayJob): Promise<ReplayStatus> => {
-    const { destinations, replays } = settings.state
+    const { replays } = settings.state
     const others = [...replays.values()].filter(
       (other) =>
         other.id !== job.id &&
@@ -80,32 +79,29 @@ export function replaysOf(rig: ReplayRig): Replays {
       job,
       totals: await totalsOf(job),
       toLook: isUnfinished(job) && job.pauseId === null ? await toLook(job) : null,
-      waitsFor: job.state === 'running' ? waitsFor(destinations.get(job.destinationId) ?? null) : null,
+      waitsFor: job.state === 'running' ? waitsFor(job, settings.state) : null,
       overlapping: isUnfinished(job) ? others.map(({ id }) => id) : [],
     }
   }
-  const toLook = async ({ since, until }: ReplayJob): Promise<number> => {
-    const [from, to] = [await source.spans(topics.calls, since), await source.spans(topics.calls, until)]
-    const sum = (spans: typeof from) => spans.reduce((total, { low }) => total + low, 0)
-    return Math.max(0, sum(to) - sum(from))
+  const toLook = async (job: ReplayJob): Promise<number> => {
+    const spans =
+      job.deadLetters === null
+        ? await spansBetween(source, topics.calls, job.since, job.until)
+        : await deadLetterSpans(job, source, topics.deadLetters)
+    return spans.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
   }
   return {
-    async start(terms, request, signal) {
-      await settings.catchUp(signal)
-      const at = now()
-      // Before retention is looked at, which takes a moment.
-      const faults = termsFaults(terms, settings.state.destinations.get(terms.destinationId), at)
-      if (faults.length > 0) throw new SettingsRefused(faults)
-      const kept = await keptSince(terms.since, source, topics.calls, at, signal)
+    async start(range, request, signal) {
+      const { terms, keptSince, at } = await checkedTerms(range, rig, signal)
       const id = rig.newId(at)
       const { event, repeated } = await settings.perform(
-        { type: 'start_replay', id, terms, pauseId: null, keptSince: kept, at },
+        { type: 'start_replay', id, terms, pauseId: null, keptSince, at },
         { request },
       )
       const made = (event as { replay: ReplayJob }).replay
       return { status: await statusOf(settings.state.replays.get(made.id) ?? made), repeated }
     },
-    dryRun: (terms, signal, progress) => dryRun(terms, rig, signal, progress),
+    dryRun: (range, signal, progress) => dryRun(range, rig, signal, progress),
     list: () => [...settings.state.replays.values()],
     show: (id) => statusOf(jobOf(id)),
     async turn(id, turn) {
@@ -118,22 +114,32 @@ export function replaysOf(rig: ReplayRig): Replays {
   }
 }
 
+const ofDeadLetters = {
+  destinationId: null,
+  only: ['failed'],
+  types: null,
+  events: null,
+  user: null,
+  messageId: null,
+}
+
+function rangeView(range: ReplayRange) {
+  const { deadLetters, rate } = range
+  const { destinationId, only, types, events, user, messageId } =
+    range.deadLetters === null ? range : ofDeadLetters
+  const [since, until] = [isoOrNull(range.since), isoOrNull(range.until)]
+  return { destinationId, deadLetters, only, since, until, types, events, user, messageId, rate }
+}
+
 // As JSON, for the admin API and `--json` alike.
-export const jobView = ({
-  since,
-  until,
-  createdAt,
-  keptSince: kept,
-  changedAt,
-  totals: _,
-  ...job
-}: ReplayJob) => ({
-  ...job,
-  since: isoOf(since),
-  until: isoOf(until),
-  keptSince: isoOrNull(kept),
-  createdAt: isoOf(createdAt),
-  changedAt: isoOf(changedAt),
+export const jobView = (job: ReplayJob) => ({
+  id: job.id,
+  ...rangeView(job),
+  pauseId: job.pauseId,
+  keptSince: isoOrNull(job.keptSince),
+  state: job.state,
+  createdAt: isoOf(job.createdAt),
+  changedAt: isoOf(job.changedAt),
 })
 
 export const statusView = ({ job, totals, toLook, waitsFor: waits, overlapping }: ReplayStatus) => ({
@@ -145,9 +151,8 @@ export const statusView = ({ job, totals, toLook, waitsFor: waits, overlapping }
   overlapping,
 })
 
-export const dryRunView = ({ since, until, keptSince: kept, ...report }: DryRunReport) => ({
-  ...report,
-  since: isoOf(since),
-  until: isoOf(until),
-  keptSince: isoOrNull(kept),
+export const dryRunView = ({ range, keptSince, ...found }: DryRunReport) => ({
+  ...rangeView(range),
+  keptSince: isoOrNull(keptSince),
+  ...found,
 })

@@ -2,6 +2,7 @@ import type { ReplayJob } from '../../core/replay/replay-job.ts'
 import { pause } from '../../retry-forever.ts'
 import { CallRun } from './call-run.ts'
 import { waitsFor } from './chosen-calls.ts'
+import { DeadLetterRun } from './dead-letter-run.ts'
 import { ReplayOutbox } from './replay-outbox.ts'
 import type { ReplayLease, ReplayRig } from './replay-source.ts'
 
@@ -45,7 +46,11 @@ async function sendAll(
 ): Promise<void> {
   try {
     await rig.settings.catchUp(signal)
-    await new CallRun(job, rig, outbox, signal).run()
+    await (
+      job.deadLetters === null
+        ? new CallRun(job, rig, outbox, signal)
+        : new DeadLetterRun(job, rig, outbox, signal)
+    ).run()
   } catch (error) {
     // Left in good order, it repeats nothing of what was acknowledged when it goes on.
     if (error instanceof ReplayEnded || signal.aborted) await outbox.commit().catch(() => {})
@@ -55,7 +60,7 @@ async function sendAll(
 
 /** While its destination is disabled or paused it waits: forwarders would skip or hold what it sends. */
 async function waitForTurn(
-  { id, destinationId }: ReplayJob,
+  job: ReplayJob,
   { settings }: ReplayRig,
   lease: ReplayLease,
   signal: AbortSignal,
@@ -63,8 +68,8 @@ async function waitForTurn(
   for (;;) {
     signal.throwIfAborted()
     lease.check()
-    if (settings.state.replays.get(id)?.state !== 'running') throw new ReplayEnded()
-    if (waitsFor(settings.state.destinations.get(destinationId) ?? null) === null) return
+    if (settings.state.replays.get(job.id)?.state !== 'running') throw new ReplayEnded()
+    if (waitsFor(job, settings.state) === null) return
     await pause(lookAgainMs, signal)
   }
 }

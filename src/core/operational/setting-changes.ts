@@ -1,4 +1,5 @@
-import { sentOf } from '../replay/replay-job.ts'
+import { isoOrNull } from '../iso-time.ts'
+import { destinationsOf, sentOf } from '../replay/replay-job.ts'
 import type { SettingsEvent } from '../settings/events.ts'
 import type { SettingsState } from '../settings/settings.ts'
 import { timeText, type OperationalEvent } from './operational-event.ts'
@@ -38,17 +39,24 @@ export function settingChange(event: SettingsEvent, before: StateBefore): Operat
 function replayFinished({ id, at, totals }: ReplayEnd, { replays }: StateBefore): OperationalEvent | null {
   const replay = replays.get(id)
   if (!replay) return null
-  const { destinationId, pauseId, only, since, until, createdAt } = replay
+  const { pauseId, since, until, createdAt } = replay
+  const [destination = null, ...others] = destinationsOf(replay)
   const properties = {
     replay: id,
     pauseId,
-    only,
-    since: timeText(since),
-    until: timeText(until),
+    only: replay.deadLetters === null ? replay.only : ['failed'],
+    since: isoOrNull(since),
+    until: isoOrNull(until),
     startedAt: timeText(createdAt),
     finishedAt: timeText(at),
     count: totals && sentOf(totals),
     ...totals,
   }
-  return { name: 'Replay Finished', identity: id, at, destination: destinationId, properties }
+  return {
+    name: 'Replay Finished',
+    identity: id,
+    at,
+    destination: others.length > 0 ? null : destination,
+    properties,
+  }
 }

@@ -1,11 +1,11 @@
-import type { ReplayRange, ReplayTotals } from './replay-job.ts'
+import type { PlacedRange, ReplayTotals } from './replay-job.ts'
 
 export type ReplayCommand =
   | {
       type: 'start_replay'
       /** New; of a pause's replay `heldReplayId`. */
       id: string
-      terms: ReplayRange
+      terms: PlacedRange
       pauseId: string | null
       keptSince: number | null
       at: number

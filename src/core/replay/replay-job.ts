@@ -1,4 +1,5 @@
 import type { CallType } from '../call/analytics-call.ts'
+import { noneText, type DeadLetterKind } from '../delivery/dead-letter-filter.ts'
 import { stateAfter, type Transitions } from '../transitions.ts'
 
 /**
@@ -7,6 +8,9 @@ import { stateAfter, type Transitions } from '../transitions.ts'
  */
 export const replayKinds = ['held', 'skipped', 'failed', 'delivered'] as const
 export type ReplayKind = (typeof replayKinds)[number]
+/** What is sent: `raw` is a record that never became a delivery, as it was, to the topic that it came from. */
+export const sentKinds = [...replayKinds, 'raw'] as const
+export type SentKind = (typeof sentKinds)[number]
 /** What a receiver never took. */
 export const defaultReplayKinds: readonly ReplayKind[] = ['held', 'skipped', 'failed']
 
@@ -28,13 +32,15 @@ export const isUnfinished = ({ state }: Pick<ReplayJob, 'state'>): boolean =>
   state === 'running' || state === 'paused'
 
 /** How far a replay is, and what it did. */
-export interface ReplayTotals extends Record<ReplayKind, number> {
+export interface ReplayTotals extends Record<SentKind, number> {
   /** Records that were looked at. */
   looked: number
   /** Not sent: their user was erased since. */
   erased: number
-  /** Not sent: larger than a retry topic takes. */
+  /** Not sent: larger than a topic takes, or dead letters that cannot be replayed. */
   refused: number
+  /** Not sent: further dead letters of a delivery. */
+  repeated: number
   /** Offsets that retention took before they were looked at. */
   lost: number
 }
@@ -44,9 +50,11 @@ export const noTotals = (): ReplayTotals => ({
   skipped: 0,
   failed: 0,
   delivered: 0,
+  raw: 0,
   looked: 0,
   erased: 0,
   refused: 0,
+  repeated: 0,
   lost: 0,
 })
 
@@ -55,10 +63,11 @@ export function addTotals(sum: ReplayTotals, more: Readonly<ReplayTotals>): void
 }
 
 export const sentOf = (totals: Readonly<ReplayTotals>): number =>
-  replayKinds.reduce((sum, kind) => sum + totals[kind], 0)
+  sentKinds.reduce((sum, kind) => sum + totals[kind], 0)
 
-/** What is asked for. Times are epoch ms, by which the broker appended the calls' records. */
-export interface ReplayRange {
+/** Calls of the log for one destination. Times are epoch ms, by which the broker appended the calls' records. */
+export interface CallRange {
+  deadLetters: null
   destinationId: string
   only: ReplayKind[]
   since: number
@@ -75,13 +84,41 @@ export interface ReplayRange {
   rate: number | null
 }
 
-/** A replay: it goes on after a crash of any process, on whichever console is there. */
-export interface ReplayJob extends ReplayRange {
+/** Which dead letters are chosen, spelled as in the admin API. Null lets everything pass. */
+export interface DeadLetterChoice {
+  /** `<partition>-<offset>`; before it is known where they lie, ids of deliveries as well. */
+  ids: string[] | null
+  reason: string[] | null
+  destination: string[] | null
+  status: string[] | null
+  kinds: DeadLetterKind[] | null
+}
+
+/** Dead letters, of any destination, or of none. Times are epoch ms, at which they failed; null for no bound. */
+export interface DeadLetterRange {
+  deadLetters: DeadLetterChoice
+  since: number | null
+  until: number | null
+  rate: number | null
+}
+
+/** What is asked for. */
+export type ReplayRange = CallRange | DeadLetterRange
+
+/** Where the dead letters end that are taken: those that come of the replay itself lie behind. */
+export interface TopicEnds {
+  ends: { partition: number; offset: number }[]
+}
+
+/** What a replay works by: what is asked for, with where it lies. */
+export type PlacedRange = CallRange | (DeadLetterRange & TopicEnds)
+
+interface JobFields {
   id: string
   /** Made by the end of that pause: takes what it held, whenever that was appended. */
   pauseId: string | null
   createdAt: number
-  /** Where `since` is earlier than what `analytics.calls` still held then: about its beginning. Null: nothing is missing. */
+  /** Where `since` is earlier than what the topic still held then: about its beginning. Null: nothing is missing. */
   keptSince: number | null
   state: ReplayState
   changedAt: number
@@ -89,14 +126,54 @@ export interface ReplayJob extends ReplayRange {
   totals: ReplayTotals | null
 }
 
+export type CallReplay = CallRange & JobFields
+export type DeadLetterReplay = DeadLetterRange & TopicEnds & JobFields
+/** A replay: it goes on after a crash of any process, on whichever console is there. */
+export type ReplayJob = CallReplay | DeadLetterReplay
+
 /** Whoever names one call wants it sent, whatever it was. */
 export const kindsUnlessChosen = (messageId: string | null): ReplayKind[] => [
   ...(messageId === null ? defaultReplayKinds : replayKinds),
 ]
 
-/** Whether they may send the same calls. */
-export const overlaps = (one: ReplayRange, other: ReplayRange): boolean =>
+/** The destinations that are named. */
+export function destinationsOf(range: ReplayRange): string[] {
+  if (range.deadLetters === null) return [range.destinationId]
+  const { destination, kinds } = range.deadLetters
+  const ofKinds = (kinds ?? []).flatMap((kind) => kind.destinationId ?? [])
+  const named = [...(destination ?? []), ...ofKinds]
+  return [...new Set(named.filter((id) => id !== noneText))]
+}
+
+/** Whether they may send the same. */
+export function overlaps(one: ReplayRange, other: ReplayRange): boolean {
+  if (one.deadLetters === null)
+    return other.deadLetters === null ? callsOverlap(one, other) : mayFail(one, other)
+  return other.deadLetters === null ? mayFail(other, one) : deadLettersOverlap(one, other)
+}
+
+const callsOverlap = (one: CallRange, other: CallRange): boolean =>
   one.destinationId === other.destinationId &&
   one.since < other.until &&
   other.since < one.until &&
-  (one.messageId === null || other.messageId === null || one.messageId === other.messageId)
+  mayMeet(listOf(one.messageId), listOf(other.messageId))
+
+/** Whether one of the calls may be among the dead letters: when it failed says little of when it came in. */
+const mayFail = ({ only, destinationId }: CallRange, { deadLetters }: DeadLetterRange): boolean =>
+  only.includes('failed') && mayMeet(deadLetters.destination, [destinationId])
+
+const deadLettersOverlap = (one: DeadLetterRange, other: DeadLetterRange): boolean =>
+  (one.since ?? 0) < (other.until ?? Infinity) &&
+  (other.since ?? 0) < (one.until ?? Infinity) &&
+  (['ids', 'reason', 'destination', 'status'] as const).every((by) =>
+    mayMeet(one.deadLetters[by], other.deadLetters[by]),
+  )
+
+const listOf = (one: string | null): string[] | null => (one === null ? null : [one])
+
+/** Null is anything. */
+function mayMeet(one: readonly string[] | null, other: readonly string[] | null): boolean {
+  if (one === null || other === null) return true
+  const known = new Set(one)
+  return other.some((each) => known.has(each))
+}

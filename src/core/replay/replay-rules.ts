@@ -1,13 +1,24 @@
 import { callTypes, maxMessageIdLength } from '../call/analytics-call.ts'
 import { maxEventNameLength, maxEvents } from '../settings/destination-options.ts'
 import { accepted, refused, type Decision } from '../settings/events.ts'
-import { fault, faultIf, type Fault } from '../settings/fault.ts'
+import { faultIf, type Fault } from '../settings/fault.ts'
 import type { Destination, SettingsAggregate } from '../settings/settings.ts'
-import { canTurn, isUnfinished, replayKinds, type ReplayJob, type ReplayRange } from './replay-job.ts'
+import {
+  canTurn,
+  isUnfinished,
+  replayKinds,
+  type CallRange,
+  type DeadLetterRange,
+  type ReplayJob,
+  type ReplayRange,
+} from './replay-job.ts'
 import type { ReplayCommand } from './replay-commands.ts'
 
 export const maxUnfinishedReplays = 20
 export const maxReplayRate = 999_999
+export const maxDeadLetterIds = 1_000
+/** About 1,000 kinds of dead letters. */
+export const maxChoiceLength = 131_072
 const maxUserLength = 1_024
 
 const turns = {
@@ -44,11 +55,11 @@ function decideStart({ id, terms, pauseId, keptSince, at }: Start, state: Settin
   if (pauseId !== null && replays.has(id)) return accepted(null)
   const unfinished = [...replays.values()].filter((each) => isUnfinished(each) && each.pauseId === null)
   const faults = [
-    ...termsFaults(terms, destinations.get(terms.destinationId), at),
+    ...termsFaults(terms, destinations, at),
     ...faultIf(
       pauseId === null && unfinished.length >= maxUnfinishedReplays,
       'conflict',
-      'destinationId',
+      terms.deadLetters === null ? 'destinationId' : 'deadLetters',
       `${maxUnfinishedReplays} replays are unfinished already: wait for one, or cancel one`,
     ),
   ]
@@ -66,18 +77,47 @@ function decideStart({ id, terms, pauseId, keptSince, at }: Start, state: Settin
   return accepted({ type: 'replay_started', replay })
 }
 
-/** What is wrong with what is asked for. A destination that is disabled would skip all of it. */
+/** What is wrong with what is asked for. */
 export function termsFaults(
-  { destinationId, only, since, until, types, events, user, messageId, rate }: ReplayRange,
-  destination: Destination | undefined,
+  terms: ReplayRange,
+  destinations: ReadonlyMap<string, Destination>,
   now: number,
 ): Fault[] {
+  const faults = terms.deadLetters === null ? callFaults(terms, destinations, now) : deadLetterFaults(terms)
+  const { since, until, rate } = terms
+  return [
+    ...faults,
+    ...usage(!isTime(since), 'since', 'it is no time'),
+    ...usage(!isTime(until), 'until', 'it is no time'),
+    ...usage(
+      since !== null && until !== null && since >= until,
+      'since',
+      'it is not before until; nothing can lie between them',
+    ),
+    ...usage(
+      rate !== null && !(rate > 0 && rate <= maxReplayRate),
+      'rate',
+      `it must be above 0 and at most ${maxReplayRate} a second`,
+    ),
+  ]
+}
+
+const usage = (isWrong: boolean, field: string, message: string): Fault[] =>
+  faultIf(isWrong, 'usage', field, message)
+
+const isTime = (at: number | null): boolean => at === null || (Number.isSafeInteger(at) && at >= 0)
+
+/** A destination that is disabled would skip all of it. */
+function callFaults(
+  { destinationId, only, until, types, events, user, messageId }: CallRange,
+  destinations: ReadonlyMap<string, Destination>,
+  now: number,
+): Fault[] {
+  const destination = destinations.get(destinationId)
   const isUnknown = destination === undefined
   const isOff = destination?.enabled === false
   const unknownKinds = only.filter((kind) => !replayKinds.includes(kind))
   const unknownTypes = (types ?? []).filter((type) => !callTypes.includes(type))
-  const usage = (isWrong: boolean, field: string, message: string) =>
-    isWrong ? [fault('usage', field, message)] : []
   return [
     ...faultIf(
       isUnknown,
@@ -97,9 +137,6 @@ export function termsFaults(
       'only',
       `${unknownKinds.join(', ')} is none of ${replayKinds.join(', ')}`,
     ),
-    ...usage(!Number.isSafeInteger(since) || since < 0, 'since', 'it is no time'),
-    ...usage(!Number.isSafeInteger(until) || until < 0, 'until', 'it is no time'),
-    ...usage(since >= until, 'since', 'it is not before until; nothing can lie between them'),
     // What is named has come in, whatever the clocks of brokers and of this process say.
     ...usage(
       messageId === null && until > now,
@@ -129,10 +166,29 @@ export function termsFaults(
       'messageId',
       `a messageId has 1-${maxMessageIdLength} characters`,
     ),
+  ]
+}
+
+/** Every process keeps the settings in memory: where the chosen ones lie is short, and what else they are chosen by is bounded. */
+function deadLetterFaults({ deadLetters, since, until }: DeadLetterRange): Fault[] {
+  const { ids, ...by } = deadLetters
+  const isFiltered = [since, until, ...Object.values(by)].some((value) => value !== null)
+  return [
     ...usage(
-      rate !== null && !(rate > 0 && rate <= maxReplayRate),
-      'rate',
-      `it must be above 0 and at most ${maxReplayRate} a second`,
+      Object.values(deadLetters).some((list) => list?.length === 0),
+      'deadLetters',
+      'what is chosen by needs at least one value',
+    ),
+    ...usage(ids !== null && isFiltered, 'deadLetters.ids', 'they go with nothing else to choose by'),
+    ...usage(
+      (ids?.length ?? 0) > maxDeadLetterIds,
+      'deadLetters.ids',
+      `at most ${maxDeadLetterIds} can be named`,
+    ),
+    ...usage(
+      JSON.stringify(by).length > maxChoiceLength,
+      'deadLetters',
+      `what is chosen by has at most ${maxChoiceLength} characters as JSON`,
     ),
   ]
 }

@@ -4,7 +4,7 @@ import { planCall } from '../delivery/call-plan.ts'
 import { urlIdOf, type Origin, type RetryDelivery } from '../delivery/delivery.ts'
 import type { PlannedDestination } from '../ledger/delivery-event.ts'
 import type { Destination, SettingsState } from '../settings/settings.ts'
-import type { ReplayJob, ReplayKind } from './replay-job.ts'
+import type { CallRange, ReplayJob, ReplayKind } from './replay-job.ts'
 
 /** As the owner of a record: `why` names the replay by it. */
 export const replayOwner = (id: string): string => `replay/${id}`
@@ -17,7 +17,7 @@ export const replayOfOwner = (owner: string | null): string | null =>
  */
 export function replayPlan(
   call: AnalyticsCall,
-  { types, events, user, messageId }: Pick<ReplayJob, 'types' | 'events' | 'user' | 'messageId'>,
+  { types, events, user, messageId }: Pick<CallRange, 'types' | 'events' | 'user' | 'messageId'>,
   destination: Destination,
   { sources }: Pick<SettingsState, 'sources'>,
 ): PlannedDestination[] {

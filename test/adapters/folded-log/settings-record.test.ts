@@ -15,6 +15,10 @@ test('a replay that an earlier version started names no call', () => {
     assert.ok(entry.kind === 'event' && entry.record.event.type === 'replay_started')
     return entry.record.event.replay
   }
-  assert.deepEqual(read(replay), { ...replay, messageId: null })
-  assert.equal(read({ ...replay, messageId: 'm-1' }).messageId, 'm-1')
+  assert.deepEqual(read(replay), { ...replay, messageId: null, deadLetters: null })
+  assert.deepEqual(read({ ...replay, messageId: 'm-1' }), {
+    ...replay,
+    messageId: 'm-1',
+    deadLetters: null,
+  })
 })

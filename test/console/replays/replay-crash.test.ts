@@ -5,6 +5,7 @@ import type { ReplayKind } from '../../../src/core/replay/replay-job.ts'
 import { heldReplayId } from '../../../src/core/replay/replay-rules.ts'
 import {
   askFor,
+  askForDeadLetters,
   checkSent,
   runProcess,
   unnotedOf,
@@ -25,6 +26,7 @@ const scenarios: Record<string, Scenario> = {
   'what failed': { only: ['failed'] },
   'what was delivered': { only: ['delivered'], deliverTo: 'every' },
   'what a cancelled replay of a pause left': { only: ['held'] },
+  'dead letters': { only: ['failed'], hasDeadLetters: true },
   everything: { only: ['held', 'skipped', 'failed', 'delivered'] },
   'all calls to a new destination': { only: ['skipped'], isNew: true },
 }
@@ -32,6 +34,10 @@ const scenarios: Record<string, Scenario> = {
 function begun({ only, ...options }: Scenario): ReplayWorld {
   const world = new ReplayWorld({ ...options, isLarge: only === null })
   if (only === null) return world
+  if (options.hasDeadLetters) {
+    askForDeadLetters(world)
+    return world
+  }
   if (!options.isNew) cancelHeld(world)
   askFor(world, only)
   return world
@@ -41,7 +47,14 @@ function begun({ only, ...options }: Scenario): ReplayWorld {
 function cancelHeld(world: ReplayWorld): void {
   const id = heldReplayId(pauseId)
   world.execute({ type: 'resume_destination', id: 'crm', pauseId: null, at: timeNow() })
-  const terms = { destinationId: 'crm', only: ['held' as const], since: 0, until: timeNow(), rate: null }
+  const terms = {
+    deadLetters: null,
+    destinationId: 'crm',
+    only: ['held' as const],
+    since: 0,
+    until: timeNow(),
+    rate: null,
+  }
   const all = { types: null, events: null, user: null, messageId: null }
   world.execute({
     type: 'start_replay',

@@ -3,8 +3,19 @@ import { test } from 'node:test'
 import { urlIdOf } from '../../../src/core/delivery/delivery.ts'
 import { maxEndedReplays, replaysKeptMs } from '../../../src/core/replay/replay-events.ts'
 import type { ReplayCommand } from '../../../src/core/replay/replay-commands.ts'
-import { maxUnfinishedReplays } from '../../../src/core/replay/replay-rules.ts'
-import { noTotals, overlaps, type ReplayRange } from '../../../src/core/replay/replay-job.ts'
+import {
+  maxChoiceLength,
+  maxDeadLetterIds,
+  maxUnfinishedReplays,
+} from '../../../src/core/replay/replay-rules.ts'
+import {
+  destinationsOf,
+  noTotals,
+  overlaps,
+  type CallRange,
+  type DeadLetterChoice,
+  type DeadLetterRange,
+} from '../../../src/core/replay/replay-job.ts'
 import { replayPlan } from '../../../src/core/replay/replayed-delivery.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
 import { evolve } from '../../../src/core/settings/events.ts'
@@ -12,7 +23,8 @@ import { initialSettings, type SettingsAggregate } from '../../../src/core/setti
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
-const terms: ReplayRange = {
+const terms: CallRange = {
+  deadLetters: null,
   destinationId: 'crm',
   only: ['skipped'],
   since: 1_000,
@@ -104,11 +116,11 @@ test('every wrong term of a replay is named at once', () => {
   assert.deepEqual(codesOf(wrong, base), [
     'not_found destinationId',
     'usage only',
-    'usage since',
     'usage types',
     'usage events',
     'usage user',
     'usage messageId',
+    'usage since',
     'usage rate',
   ])
   const off = after(base, { type: 'disable_destination', id: 'crm' })
@@ -138,7 +150,7 @@ test('the URL in a delivery’s id is found with and without a replay behind it'
 })
 
 test('a call that is named may be newer than the clock here, and is no other call', () => {
-  const named = (messageId: string): ReplayRange => ({ ...terms, messageId })
+  const named = (messageId: string): CallRange => ({ ...terms, messageId })
   const late = { ...start('replay-a', 1_500), terms: named('m1') } as ReplayCommand
   assert.deepEqual(codesOf(late, base), [])
   assert.deepEqual(codesOf({ ...late, terms } as ReplayCommand, base), ['usage until'])
@@ -153,4 +165,62 @@ test('a call that is named may be newer than the clock here, and is no other cal
     [planned(null), planned('m1'), planned('m2')].map((lines) => lines.length),
     [1, 1, 0],
   )
+})
+
+const everyOne: DeadLetterChoice = { ids: null, reason: null, destination: null, status: null, kinds: null }
+const deadLetters = (
+  choice: Partial<DeadLetterChoice> = {},
+  rest: Partial<DeadLetterRange> = {},
+): DeadLetterRange => ({
+  deadLetters: { ...everyOne, ...choice },
+  since: null,
+  until: null,
+  rate: null,
+  ...rest,
+})
+
+test('a replay of dead letters needs no destination, and names every wrong term', () => {
+  const startOf = (range: DeadLetterRange): ReplayCommand => ({
+    type: 'start_replay',
+    id: 'replay-a',
+    terms: { ...range, ends: [{ partition: 0, offset: 3 }] },
+    pauseId: null,
+    keptSince: null,
+    at: 5_000,
+  })
+  assert.deepEqual(codesOf(startOf(deadLetters()), initialSettings), [])
+  const ids = Array.from({ length: maxDeadLetterIds + 1 }, (_, n) => `0-${n}`)
+  const wrong: [DeadLetterRange, string[]][] = [
+    [deadLetters({ ids: [] }), ['usage deadLetters']],
+    [deadLetters({ ids: ['0-1'] }, { since: 1 }), ['usage deadLetters.ids']],
+    [deadLetters({ ids: ['0-1'], reason: ['gone'] }), ['usage deadLetters.ids']],
+    [deadLetters({ ids }), ['usage deadLetters.ids']],
+    [deadLetters({ destination: ['x'.repeat(maxChoiceLength)] }), ['usage deadLetters']],
+    [deadLetters({}, { since: 2, until: 2, rate: 0 }), ['usage since', 'usage rate']],
+  ]
+  for (const [range, codes] of wrong) assert.deepEqual(codesOf(startOf(range), base), codes)
+})
+
+test('replays overlap where they may send the same delivery, of calls or of dead letters', () => {
+  const kind = { reason: 'gone' as const, status: 410, destinationId: 'crm' }
+  const pairs: [one: CallRange | DeadLetterRange, other: DeadLetterRange, expected: boolean][] = [
+    [deadLetters(), deadLetters(), true],
+    [deadLetters({ ids: ['0-1'] }), deadLetters({ ids: ['0-2'] }), false],
+    [deadLetters({ ids: ['0-1', '0-2'] }), deadLetters({ ids: ['0-2'] }), true],
+    [deadLetters({ destination: ['crm'] }), deadLetters({ destination: ['mail'] }), false],
+    [deadLetters({ destination: ['crm'] }), deadLetters({ reason: ['gone'] }), true],
+    [deadLetters({}, { until: 5 }), deadLetters({}, { since: 5 }), false],
+    [deadLetters({}, { until: 6 }), deadLetters({}, { since: 5 }), true],
+    [terms, deadLetters(), false],
+    [{ ...terms, only: ['failed'] }, deadLetters(), true],
+    [{ ...terms, only: ['failed'] }, deadLetters({ destination: ['mail'] }), false],
+  ]
+  for (const [one, other, expected] of pairs)
+    assert.deepEqual([overlaps(one, other), overlaps(other, one)], [expected, expected])
+  assert.deepEqual(destinationsOf(terms), ['crm'])
+  assert.deepEqual(destinationsOf(deadLetters({ kinds: [kind], destination: ['mail', '(none)'] })), [
+    'mail',
+    'crm',
+  ])
+  assert.deepEqual(destinationsOf(deadLetters()), [])
 })

@@ -30,7 +30,7 @@ test('a replay of one call sends that call alone, under its own id only where no
     destinationId: 'refusing',
     messageId: 'm7',
   })
-  assert.deepEqual(dry.counts, { held: 0, skipped: 0, failed: 1, delivered: 0 })
+  assert.deepEqual(dry.counts, { held: 0, skipped: 0, failed: 1, delivered: 0, raw: 0 })
   const failed = await replay({ destinationId: 'refusing', messageId: 'm7' })
   assert.deepEqual([failed.sent, failed.totals.failed], [1, 1])
   await refusing.waitFor(41, 30_000)

@@ -119,7 +119,7 @@ test('what a receiver had gets a delivery id of its own and the same messageId; 
   const console = await startConsole(deployment)
   const terms = { destinationId: 'crm', only: ['delivered'], events: ['Even'], user: 'u2' }
   const report = await console.ok(200, 'POST', '/replays/dry-run', { since: '1h', ...terms })
-  assert.deepEqual(report.counts, { held: 0, skipped: 0, failed: 0, delivered: 10 })
+  assert.deepEqual(report.counts, { held: 0, skipped: 0, failed: 0, delivered: 10, raw: 0 })
   const { id } = await startReplay(console, terms)
   await replayIn(console, id, 'finished')
   await receiver.waitFor(50, 30_000)

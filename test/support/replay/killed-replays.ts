@@ -5,16 +5,30 @@ import { ReplayRunner } from '../../../src/console/replays/replay-runner.ts'
 import {
   keyOfPlace,
   type PartitionSpan,
+  type ReplayedRecord,
   type ReplayProgress,
   type ReplayRig,
 } from '../../../src/console/replays/replay-source.ts'
-import type { StoredRecord } from '../../../src/console/dead-letters/dead-letter-store.ts'
-import { noTotals, type ReplayJob, type ReplayKind } from '../../../src/core/replay/replay-job.ts'
+import type { StoredDeadLetter, StoredRecord } from '../../../src/console/dead-letters/dead-letter-store.ts'
+import {
+  noTotals,
+  type ReplayJob,
+  type ReplayKind,
+  type ReplayTotals,
+} from '../../../src/core/replay/replay-job.ts'
+import type { DeadLetter, RetryDelivery } from '../../../src/core/delivery/delivery.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import type { SettingsEvent } from '../../../src/core/settings/events.ts'
 import { PostriderError } from '../../../src/errors.ts'
 import { timeNow, timePasses, watchWaits } from '../quick-time.ts'
-import { erasedUser, kafkaGroup, type Replayable, type ReplayWorld } from './replay-world.ts'
+import {
+  chosenReasons,
+  deadLetterKinds,
+  erasedUser,
+  kafkaGroup,
+  type Replayable,
+  type ReplayWorld,
+} from './replay-world.ts'
 
 const sessionMs = 30_000
 /** Progress is noted twice a second: every third effect. */
@@ -131,6 +145,8 @@ function rigOf(
       call: async (value) => world.valueOf(value) as never,
       retry: async (value) => world.valueOf(value) as never,
       deadLetter: async (value) => world.valueOf(value) as never,
+      storedDeadLetter: async (record) => storedIn(world, record),
+      topics: async () => new Set([world.topics.calls]),
       eventsOf: () => async (value) => world.valueOf(value) as never,
     },
     progress: async () => structuredClone([...world.progress.values()]),
@@ -153,7 +169,7 @@ function rigOf(
           const own = records.filter(({ key }) => partitionOf(key) === partition)
           if (own.length === 0) continue
           effect(() => {
-            for (const { delivery } of own) world.sent[partition]!.push({ process, delivery })
+            for (const record of own) world.sent[partition]!.push({ process, delivery: deliveryOf(record) })
           })
         }
         return []
@@ -167,6 +183,21 @@ function rigOf(
     random: () => 7,
     log: { info() {}, warn: (fields, message) => void warnings.add(`${message} ${JSON.stringify(fields)}`) },
     now: timeNow,
+  }
+}
+
+/** A record that is none stands for one by what it holds. */
+const deliveryOf = (record: ReplayedRecord): RetryDelivery =>
+  'delivery' in record ? record.delivery : ({ id: Buffer.from(record.value).toString() } as RetryDelivery)
+
+function storedIn(world: ReplayWorld, record: StoredRecord): StoredDeadLetter {
+  const { partition, offset, key, value, timestamp } = record
+  const deadLetter = world.valueOf(value) as DeadLetter | null
+  const userIds = [Buffer.from(key!).toString()]
+  return {
+    ...{ id: `${partition}-${offset}`, record, deadLetter, problem: deadLetter ? null : 'no Avro' },
+    failedAt: deadLetter?.failedAt ?? timestamp,
+    owner: { sourceId: 'shop', type: 'track', userIds, appendedAt: timestamp },
   }
 }
 
@@ -192,8 +223,13 @@ function jobOf({ settings }: ReplayWorld): ReplayJob {
 
 /** What the replay has to send, by the id under which it does. */
 function wantedOf(world: ReplayWorld): Map<string, Replayable> {
-  const { only, id } = jobOf(world)
-  const wanted = world.replayable.filter(({ kind }) => only.includes(kind))
+  const job = jobOf(world)
+  const { id } = job
+  const wanted = world.replayable.filter(({ kind, place }) =>
+    job.deadLetters === null
+      ? place.topic !== world.topics.deadLetters && job.only.some((each) => each === kind)
+      : place.topic === world.topics.deadLetters,
+  )
   return new Map(wanted.map((each) => [each.kind === 'delivered' ? `${each.id}:${id}` : each.id, each]))
 }
 
@@ -258,7 +294,10 @@ const idOf = (event: SettingsEvent): string =>
   event.type === 'replay_started' ? event.replay.id : (event as { id: string }).id
 
 /** Of a pause, all from the first record that was held in a partition to the last one. */
-function lookedAt(world: ReplayWorld, { only, pauseId }: ReplayJob): { looked: number; erased: number } {
+function lookedAt(world: ReplayWorld, job: ReplayJob): Partial<ReplayTotals> {
+  if (job.deadLetters !== null)
+    return { looked: 2 * deadLetterKinds.length, erased: 2, refused: 2, repeated: 4 }
+  const { only, pauseId } = job
   const { calls, retry } = world.topics
   const erasedIn = (records: readonly StoredRecord[]) =>
     records.filter(({ key }) => Buffer.from(key!).toString() === erasedUser).length
@@ -280,11 +319,27 @@ function lookedAt(world: ReplayWorld, { only, pauseId }: ReplayJob): { looked: n
 /** Asks for a replay of all that there is, two at a time. */
 export function askFor(world: ReplayWorld, only: ReplayKind[]): void {
   const now = timeNow()
-  const range = { destinationId: 'crm', only, since: 0, until: now }
+  const range = { deadLetters: null, destinationId: 'crm', only, since: 0, until: now }
   const all = { types: null, events: null, user: null, messageId: null }
   const start = {
     ...{ id: 'replay-1', terms: { ...range, ...all, rate: 10 }, pauseId: null },
     keptSince: null,
   }
   world.execute({ type: 'start_replay', ...start, at: now })
+}
+
+/** Asks for a replay of the dead letters that there are, two at a time. Another one comes in right after that. */
+export function askForDeadLetters(world: ReplayWorld): void {
+  const choice = { ids: null, reason: chosenReasons, destination: null, status: null, kinds: null }
+  const ends = [0, 1].map((partition) => ({ partition, offset: deadLetterKinds.length }))
+  const at = timeNow()
+  world.execute({
+    type: 'start_replay',
+    id: 'replay-1',
+    terms: { deadLetters: choice, since: null, until: null, rate: 10, ends },
+    pauseId: null,
+    keptSince: null,
+    at,
+  })
+  for (const partition of [0, 1]) world.addDeadLetter(partition, 'again', 0)
 }

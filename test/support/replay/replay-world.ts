@@ -2,15 +2,16 @@
 import assert from 'node:assert/strict'
 import { timeNow } from '../quick-time.ts'
 import { someCall } from '../calls/calls.ts'
+import { deadLetter, delivery } from './dead-letters.ts'
 import type { ReplayProgress } from '../../../src/console/replays/replay-source.ts'
 import type { StoredRecord } from '../../../src/console/dead-letters/dead-letter-store.ts'
 import type { TimedSettings } from '../../../src/console/messages/message-facts.ts'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
-import type { RetryDelivery } from '../../../src/core/delivery/delivery.ts'
+import type { DeadLetter, RetryDelivery } from '../../../src/core/delivery/delivery.ts'
 import { deliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { noTally } from '../../../src/core/ledger/result-codes.ts'
 import type { HeldOffsets } from '../../../src/core/ledger/tally.ts'
-import type { ReplayKind } from '../../../src/core/replay/replay-job.ts'
+import type { ReplayKind, SentKind } from '../../../src/core/replay/replay-job.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
 import { evolve, type SettingsEvent } from '../../../src/core/settings/events.ts'
@@ -46,16 +47,25 @@ const retriesHeld = [true, false, true, true]
 /** As often as anybody has asked for commits when the forwarders have finished all, and know the newest settings. */
 const asksUntilFinished = 3
 
+/** What each partition of the dead letters holds. `again`: the first delivery, once more. `poison`: nobody can read it. */
+export const deadLetterKinds = [
+  ...['failed', 'failed', 'again', 'raw', 'erased', 'failed', 'poison', 'again', 'other', 'failed'],
+] as const
+/** Those that are chosen; `other` has another. */
+export const chosenReasons = ['rejected', 'undecodable', 'unreadable']
+
 export interface WorldOptions {
   /** Whether the destination was there when the calls came in. */
   isNew?: boolean
   deliverTo?: 'any' | 'every'
   isLarge?: boolean
+  /** Whether the topic of dead letters is filled. */
+  hasDeadLetters?: boolean
 }
 
 /** A delivery that a replay may have to send. */
 export interface Replayable {
-  kind: ReplayKind
+  kind: SentKind
   /** Without what a replay adds. */
   id: string
   user: string
@@ -85,15 +95,20 @@ export class ReplayWorld {
   #knownVersion = 0
   #asks = 0
 
-  constructor({ isNew = false, deliverTo = 'any', isLarge = false }: WorldOptions = {}) {
+  constructor({
+    isNew = false,
+    deliverTo = 'any',
+    isLarge = false,
+    hasDeadLetters = false,
+  }: WorldOptions = {}) {
     this.#begin = timeNow() - 10 * hour
     this.#isNew = isNew
     this.#deliverTo = deliverTo
     this.#body = isLarge ? largeBody : Buffer.from('x')
     this.#properties = JSON.stringify({ text: this.#body.toString() })
     const { calls, deliveries, deadLetters } = this.topics
-    for (const topic of [calls, this.retryTopic]) this.#records.set(topic, [[], []])
-    for (const topic of [deliveries, deadLetters]) this.#records.set(topic, [[]])
+    for (const topic of [calls, this.retryTopic, deadLetters]) this.#records.set(topic, [[], []])
+    this.#records.set(deliveries, [[]])
     this.execute({ type: 'create_source', id: 'shop', name: 'S', writeKey: 'k', enabled: true }, -hour)
     if (!isNew) this.#createDestination(-hour, false)
     for (const { at, calls } of sections) {
@@ -110,6 +125,7 @@ export class ReplayWorld {
       this.#addCalls(late, 5 * hour)
       this.#addRetries([true], 5 * hour)
     }
+    if (hasDeadLetters) this.#addDeadLetters()
     this.#knownVersion = this.settings.version
     this.beat()
   }
@@ -188,6 +204,30 @@ export class ReplayWorld {
       const deadLetter = { delivery: { id, destinationId }, failedAt: this.#begin + at }
       if (kind === 'failed') this.#append(this.topics.deadLetters, 0, null, deadLetter, at)
     }
+  }
+
+  /** In place of those of the calls. */
+  #addDeadLetters(): void {
+    this.#records.set(this.topics.deadLetters, [[], []])
+    for (const partition of [0, 1])
+      for (const [index, kind] of deadLetterKinds.entries()) this.addDeadLetter(partition, kind, index)
+  }
+
+  /** @param index of the delivery that it is of */
+  addDeadLetter(partition: number, kind: (typeof deadLetterKinds)[number], index: number): void {
+    const user = kind === 'erased' ? erasedUser : `u${partition}${index % 2}`
+    const messageId = `d${partition}-${kind === 'again' ? 0 : index}`
+    const letters: Record<typeof kind, DeadLetter | null> = {
+      ...{ failed: null, again: null, erased: null, poison: null },
+      raw: deadLetter({ reason: 'undecodable', raw: Buffer.from(messageId), rawKey: Buffer.from(user) }),
+      other: deadLetter({ reason: 'expired', delivery: delivery(messageId) }),
+    }
+    const value = letters[kind] ?? (kind === 'poison' ? null : deadLetter({ delivery: delivery(messageId) }))
+    const topic = this.topics.deadLetters
+    const offset = this.#append(topic, partition, user, value, 5 * hour)
+    const id = kind === 'raw' ? messageId : `${messageId}:${destinationId}`
+    if (kind === 'failed' || kind === 'raw')
+      this.replayable.push({ kind, id, user, place: { topic, partition, offset } })
   }
 
   #addRetries(held: readonly boolean[], at: number): void {

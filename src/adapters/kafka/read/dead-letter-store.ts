@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
-import type {
-  DeadLetterStore,
-  DeadLetterReadOptions,
-  StoredDeadLetter,
+import {
+  deadLetterPlace,
+  noDeadLetter,
+  type DeadLetterReadOptions,
+  type DeadLetterStore,
+  type StoredDeadLetter,
 } from '../../../console/dead-letters/dead-letter-store.ts'
 import type { DeadLetter } from '../../../core/delivery/delivery.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
@@ -47,24 +49,18 @@ async function* allDeadLetters(
   for await (const record of range) yield await readDeadLetter(source, record)
 }
 
-const positionForm = /^(\d{1,5})-(\d{1,15})$/
-
 async function deadLettersById(
   source: DeadLetterSource,
   id: string,
   signal?: AbortSignal,
 ): Promise<StoredDeadLetter[]> {
-  const position = positionForm.exec(id)
-  if (position) return [await deadLetterAt(source, Number(position[1]), Number(position[2]), signal)]
+  const place = deadLetterPlace(id)
+  if (place) return [await deadLetterAt(source, place.partition, place.offset, signal)]
   const found: StoredDeadLetter[] = []
   for await (const stored of allDeadLetters(source, { ...(signal && { signal }) })) {
     if (stored.deadLetter?.delivery?.id === id) found.push(stored)
   }
-  if (found.length === 0)
-    throw new PostriderError(
-      'not_found',
-      `${source.topic} holds no dead letter of delivery ${id}; \`postrider dead-letters list\` shows what it holds`,
-    )
+  if (found.length === 0) throw noDeadLetter(source.topic, `of delivery ${id}`)
   return found.sort((a, b) => a.failedAt - b.failedAt)
 }
 
@@ -83,17 +79,17 @@ async function deadLetterAt(
       onRecord: (found) => void (record = found),
     })
   if (record) return readDeadLetter(source, record)
-  throw new PostriderError(
-    'not_found',
-    `${source.topic} holds no dead letter ${partition}-${offset}; \`postrider dead-letters list\` shows what it holds`,
-  )
+  throw noDeadLetter(source.topic, `${partition}-${offset}`)
 }
 
 /** A registry that is away for a moment must not look like a dead letter that cannot be read. */
 const tries = 5
 const betweenTriesMs = 500
 
-async function readDeadLetter(source: DeadLetterSource, record: TopicRecord): Promise<StoredDeadLetter> {
+export async function readDeadLetter(
+  source: DeadLetterSource,
+  record: TopicRecord,
+): Promise<StoredDeadLetter> {
   const id = `${record.partition}-${record.offset}`
   for (let tried = 1; ; tried++) {
     try {

@@ -11,6 +11,8 @@ const columns: readonly (keyof ReplayTotals)[] = [
   'erased',
   'refused',
   'lost',
+  'raw',
+  'repeated',
 ]
 
 /** How far a replay is in a partition, as it is committed. */

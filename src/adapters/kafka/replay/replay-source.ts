@@ -10,7 +10,9 @@ import type { Codecs } from '../../schema-registry/codecs.ts'
 import { ledgerType } from '../../schema-registry/ledger-records.ts'
 import { withAdmin } from '../admin/with-admin.ts'
 import { forwardersCommits } from '../group/committed-offsets.ts'
+import { readDeadLetter, type DeadLetterSource } from '../read/dead-letter-store.ts'
 import { readBetween, readSpans } from '../read/read-range.ts'
+import type { TopicRecord } from '../read/topic-record.ts'
 import { eachSettings } from '../../folded-log/settings-history.ts'
 import { fetchRange } from '../read/topic-offsets.ts'
 
@@ -20,13 +22,21 @@ export interface ReplaySourceOptions {
   /** Of the forwarders; that of the tiers is named after it. */
   groupId: string
   codecs: Codecs
+  deadLetters: DeadLetterSource
   log: Logger
 }
 
 const suppressed = Buffer.from('suppressed' satisfies NotPlannedReason)
 
 /** What replays look at. */
-export function openReplaySource({ kafka, topics, groupId, codecs, log }: ReplaySourceOptions): ReplaySource {
+export function openReplaySource({
+  kafka,
+  topics,
+  groupId,
+  codecs,
+  deadLetters,
+  log,
+}: ReplaySourceOptions): ReplaySource {
   const retries = codecs.retries(replayTier.name)
   const needs = partPermissions('console', { topics, tiers: [], groupId })
   return {
@@ -51,6 +61,8 @@ export function openReplaySource({ kafka, topics, groupId, codecs, log }: Replay
     },
     retry: async (value) => retries.read(value as Buffer | null),
     deadLetter: (value) => codecs.deadLetters.read(value as Buffer | null),
+    storedDeadLetter: (record) => readDeadLetter(deadLetters, record as TopicRecord),
+    topics: async () => new Set(await withAdmin(kafka, (admin) => admin.listTopics(), { needs })),
     eventsOf(destinationId) {
       const id = Buffer.from(destinationId)
       return (value) => (mayConcern(id, value as Buffer) ? codecs.deliveries.read(value as Buffer) : null)

@@ -1,11 +1,13 @@
 import type { Admin, Kafka } from 'kafkajs'
-import type { ReplayTopic } from '../../../console/replays/replay-source.ts'
+import type { ReplayedRecord, ReplayTopic } from '../../../console/replays/replay-source.ts'
 import { replayTier, type TopicNames } from '../../../core/topics.ts'
+import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
 import type { RecordCodec } from '../../schema-registry/record-codec.ts'
 import type { KeyedRetryDelivery } from '../../schema-registry/delivery-fields.ts'
 import { LastingAdmin } from '../admin/with-admin.ts'
 import { commitsOf } from '../group/committed-offsets.ts'
 import type { ProducerLog } from '../producer/failing-writes.ts'
+import { encodeRecord } from '../producer/plain-record.ts'
 import { topicRanges } from '../read/topic-offsets.ts'
 import { RecordEncoder } from '../wire/record-encoder.ts'
 import { KafkaSink } from '../write/record-sink.ts'
@@ -20,11 +22,16 @@ export interface ReplayTopicOptions {
   log: ProducerLog
 }
 
-/** Writes to the replays' topic. */
+/** Writes to the replays' topic, and back to the topics of what never became a delivery. */
 export function openReplayTopic({ kafka, topics, groupId, codec, log }: ReplayTopicOptions): ReplayTopic {
   const topic = topics.retry(replayTier.name)
   const sink = new KafkaSink(kafka, log, () => {})
   const encoder = new RecordEncoder(codec)
+  const encode = (record: ReplayedRecord): EncodedRecord => {
+    if (!('delivery' in record)) return encodeRecord(record)
+    const { key, delivery, headers } = record
+    return encoder.encode(key, { ...delivery, key }, headers)
+  }
   const admin = new LastingAdmin(kafka)
   const lagOf = async (asked: Admin): Promise<number> => {
     const commits = await commitsOf(asked, `${groupId}.retries`, [topic])
@@ -36,13 +43,13 @@ export function openReplayTopic({ kafka, topics, groupId, codec, log }: ReplayTo
   }
   return {
     async append(records) {
-      const encoded = new Map(
-        records.map((record) => {
-          const { key, delivery, headers } = record
-          return [encoder.encode(key, { ...delivery, key }, headers), record]
-        }),
-      )
-      return (await sink.append(topic, [...encoded.keys()])).map((tooLarge) => encoded.get(tooLarge)!)
+      const tooLarge: ReplayedRecord[] = []
+      const byTopic = Map.groupBy(records, (record) => ('delivery' in record ? topic : record.topic))
+      for (const [to, its] of byTopic) {
+        const encoded = new Map(its.map((record) => [encode(record), record]))
+        for (const each of await sink.append(to, [...encoded.keys()])) tooLarge.push(encoded.get(each)!)
+      }
+      return tooLarge
     },
     lag: () => admin.use(lagOf),
     close() {

@@ -48,8 +48,8 @@ export const kindShape = {
 
 const chosenReasons = [...deadLetterReasons, unreadableText] as const
 
-/** What a list and a replay choose by. */
-export const filterShape = {
+/** What a list and a replay choose by, beside times. */
+export const choiceShape = {
   reason: z
     .array(z.enum(chosenReasons))
     .max(chosenReasons.length)
@@ -65,6 +65,11 @@ export const filterShape = {
     .max(maxIds)
     .optional()
     .describe(`One of these last statuses, such as 503 or timeout; \`${noneText}\` without an attempt.`),
+}
+
+/** What a list chooses by. */
+export const filterShape = {
+  ...choiceShape,
   since: z.string().optional().describe(`What failed since then. ${momentText}`),
   until: z.string().optional().describe(`What failed before then. ${momentText}`),
 }
