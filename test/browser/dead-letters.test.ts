@@ -66,7 +66,8 @@ test('dead letters in the console', async (t) => {
       await page.keyboard.press('ControlOrMeta+a')
       await page.keyboard.type('20')
       await page.keyboard.press('Enter')
-      await page.getByText(`All ${count} dead letters were sent again.`).waitFor({ timeout: 30_000 })
+      await page.getByText(`${count} dead letters sent`).waitFor({ timeout: 30_000 })
+      await page.getByRole('status').filter({ hasText: 'finished' }).waitFor({ timeout: 30_000 })
       await assertAccessible(page)
       const requests = await refusing.waitFor(2 * count, 30_000)
       const keys = (from: number, to: number) =>
@@ -78,28 +79,40 @@ test('dead letters in the console', async (t) => {
     },
   )
 
-  await t.test('a replay that runs shows how far it is on every visit, and can be stopped', async (t) => {
-    const { page } = await openPage(t, url, '/dead-letters')
-    await page.getByLabel(`Select ${count} × 404 from crm, rejected`).check()
-    await page.getByRole('button', { name: /^Replay 12/ }).click()
-    await page.getByLabel('At most a second').fill('0.5')
-    const before = refusing.requests.length
-    await page.getByRole('button', { name: `Send ${count} again` }).click()
-    await page.getByText(`of ${count}`, { exact: false }).first().waitFor()
-    await page.getByRole('link', { name: 'Live' }).click()
-    await page.getByRole('heading', { name: 'Live' }).waitFor()
-    await page.getByRole('link', { name: 'Dead letters' }).click()
-    await page.getByRole('button', { name: 'Stop the replay' }).click()
-    await page.getByText(/^Stopped\. At least \d+ of 12 were sent again\./).waitFor()
-    // Another one that arrives shows that the rest of the first does not.
-    await page
-      .getByRole('link', { name: /^\d-\d+$/ })
-      .last()
-      .waitFor()
-    await console.ok(200, 'POST', '/dead-letters/replay', { ids: ['m-11:crm'] })
-    await refusing.waitFor(before + 1, 30_000)
-    assert.ok(refusing.requests.length < before + count, `${refusing.requests.length - before} came`)
-  })
+  await t.test(
+    'a replay goes on when its tab is closed; another one pauses and cancels it by keyboard',
+    async (t) => {
+      const { page: first } = await openPage(t, url, '/dead-letters')
+      await first.getByLabel(`Select ${count} × 404 from crm, rejected`).check()
+      await first.getByRole('button', { name: /^Replay 12/ }).click()
+      await first.getByLabel('At most a second').fill('0.5')
+      const before = refusing.requests.length
+      await first.getByRole('button', { name: `Send ${count} again` }).click()
+      await first.getByRole('region', { name: 'Replays' }).getByText('running', { exact: true }).waitFor()
+      await first.close()
+      await refusing.waitFor(before + 2, 30_000)
+
+      const { page } = await openPage(t, url, '/dead-letters')
+      await page.getByText(/Looked at: \d+ of \d+/).waitFor()
+      await assertAccessible(page)
+      await tabTo(page, 'Pause')
+      await page.keyboard.press('Enter')
+      await page.getByRole('region', { name: 'Replays' }).getByText('paused', { exact: true }).waitFor()
+      await tabTo(page, 'Cancel')
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor()
+      await tabTo(page, 'Cancel the replay')
+      await page.keyboard.press('Enter')
+      await page.getByRole('region', { name: 'Replays' }).getByText('cancelled', { exact: true }).waitFor()
+      // Another one that arrives shows that the rest of the first does not.
+      await console.ok(201, 'POST', '/replays', { deadLetters: { ids: ['m-11:crm'] } })
+      await until(() => {
+        const keys = refusing.requests.slice(before).map(({ headers }) => headers['idempotency-key'])
+        return keys.includes('m-11:crm')
+      }, 30_000)
+      assert.ok(refusing.requests.length < before + count, `${refusing.requests.length - before} came`)
+    },
+  )
 
   await t.test('filters live in the address: a link and a reload show the same', async (t) => {
     const { page } = await openPage(t, url, '/dead-letters')
@@ -166,7 +179,8 @@ test('dead letters in the console', async (t) => {
       assert.equal(await page.getByRole('button', { name: /Replay/ }).count(), 0)
       assert.equal(await page.getByRole('link', { name: /^\d-\d+$/ }).count(), 0)
       const headers = { authorization: `Bearer ${String(token)}` }
-      const refused = await console.call('POST', '/dead-letters/replay', { headers, json: { all: true } })
+      const json = { deadLetters: { all: true } }
+      const refused = await console.call('POST', '/replays', { headers, json })
       assert.equal(refused.status, 403)
       assert.equal((await console.call('GET', '/dead-letters/0-1', { headers })).status, 403)
     },

@@ -39,7 +39,6 @@ import type {
   deadLetterSchema,
   deadLetterSummarySchema,
 } from '../../api/resources/dead-letters/dead-letters.ts'
-import type { replayProgressSchema, replayReportSchema } from '../../api/resources/dead-letters/replay.ts'
 import type { sessionSchema } from '../../api/resources/access/sessions.ts'
 import type { destinationSchema } from '../../destinations.ts'
 
@@ -66,8 +65,6 @@ export type SampleAnswer = z.output<typeof sampleOutcomes>
 export type DeadLetterSummary = z.output<typeof deadLetterSummarySchema>
 export type DeadLetterGroups = z.output<typeof deadLetterGroupsSchema>
 export type WholeDeadLetter = z.output<typeof deadLetterSchema>
-export type ReplayReportAnswer = z.output<typeof replayReportSchema>
-export type ReplayProgressAnswer = z.output<typeof replayProgressSchema>
 export type SystemAnswer = z.output<typeof systemSchema>
 export type SourceAnswer = SourceView
 
@@ -105,7 +102,6 @@ export interface Routes {
   'GET /dead-letters': ListPage<DeadLetterSummary>
   'GET /dead-letters/groups': DeadLetterGroups
   'GET /dead-letters/{id}': WholeDeadLetter
-  'POST /dead-letters/replay': ReplayReportAnswer
   'GET /sources': ListPage<SourceAnswer>
   'GET /sources/{id}': SourceAnswer
   'GET /system': SystemAnswer

@@ -4,7 +4,7 @@ import type { ReplayAnswer, ReplayStatusAnswer } from '../api/routes.ts'
 import { may } from '../app/session.ts'
 import { Badge, type Tone } from './badge.tsx'
 import { ActionDialog } from './dialog.tsx'
-import { countOf } from './figures.ts'
+import { countOf, countText, wordsOf } from './figures.ts'
 import { Progress } from './progress.tsx'
 import { MessageLink } from './text/message-link.tsx'
 import { Ago } from './time.tsx'
@@ -18,6 +18,9 @@ const tones: Record<ReplayAnswer['state'], Tone> = {
 }
 
 type Turn = 'pause' | 'resume' | 'cancel'
+type Choice = NonNullable<ReplayAnswer['deadLetters']>
+/** Of what dead letters are chosen by. */
+const maxWords = 6
 
 /** A replay, how far it is, and what can be done with it while it is unfinished. */
 export function ReplayRow({
@@ -47,7 +50,8 @@ export function ReplayRow({
         </p>
         <p class="faint">
           <What job={job} />, started <Ago at={job.createdAt} />
-          {status && <>; {countOf(status.sent, 'call')} sent</>}
+          {status && <>; {countOf(status.sent, job.deadLetters ? 'dead letter' : 'call')} sent</>}
+          {status && status.totals.refused > 0 && `; ${countText(status.totals.refused)} could not be sent`}
           {status?.waitsFor && `; waits, because the destination is ${status.waitsFor}`}
         </p>
         {isUnfinished && status && <Looked status={status} />}
@@ -81,7 +85,8 @@ export function ReplayRow({
   )
 }
 
-function What({ job: { messageId, pauseId, only } }: { job: ReplayAnswer }) {
+function What({ job: { deadLetters, messageId, pauseId, only } }: { job: ReplayAnswer }) {
+  if (deadLetters !== null) return <span class="foreign">{choiceText(deadLetters)}</span>
   if (messageId !== null)
     return (
       <>
@@ -89,6 +94,20 @@ function What({ job: { messageId, pauseId, only } }: { job: ReplayAnswer }) {
       </>
     )
   return <>{pauseId === null ? only.join(', ') : 'what a pause held'}</>
+}
+
+/** `dead letters: crm, 503`. */
+function choiceText({ ids, reason, destination, status, kinds }: Choice): string {
+  if (ids !== null) return countOf(ids.length, 'dead letter')
+  const codes = [
+    ...(reason ?? []),
+    ...(status ?? []),
+    ...(kinds ?? []).map((kind) => kind.status ?? 'no attempt'),
+  ]
+  const destinations = [...(destination ?? []), ...(kinds ?? []).flatMap((kind) => kind.destinationId ?? [])]
+  const words = [...new Set([...destinations, ...codes.map((code) => wordsOf(String(code)))])]
+  const shown = words.slice(0, maxWords).join(', ') + (words.length > maxWords ? ', …' : '')
+  return words.length === 0 ? 'dead letters' : `dead letters: ${shown}`
 }
 
 function Looked({ status: { totals, toLook } }: { status: ReplayStatusAnswer }) {

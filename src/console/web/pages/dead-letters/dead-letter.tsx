@@ -7,36 +7,43 @@ import { may } from '../../app/session.ts'
 import { CopyAsCurl } from '../../components/copy.tsx'
 import { countText, msText, wordsOf } from '../../components/figures.ts'
 import { Loaded } from '../../components/loaded.tsx'
+import { Replays } from '../../components/replays.tsx'
 import { LongText } from '../../components/text/long-text.tsx'
 import { MessageLink } from '../../components/text/message-link.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Ago, At } from '../../components/time.tsx'
 import type { PageProps } from '../page-props.ts'
 import { ReplayDialog } from './replay-dialog.tsx'
-import { runningReplay } from './replay-in-progress.ts'
-import { ReplayNotice } from './replay-notice.tsx'
+import { useReplays } from './replays-of-dead-letters.ts'
 
 /** All that is known of one dead letter. */
 export function DeadLetter({ params }: PageProps) {
   const id = params.id!
   const live = useLive('GET /dead-letters/{id}', { id }, 0)
   const [isAsked, ask] = useState(false)
-  const isBusy = runningReplay.value?.is === 'running'
+  const replays = useReplays()
   return (
     <>
       <PageTitle title={`Dead letter ${id}`} above={<a href={pathTo('deadLetters')}>Dead letters</a>}>
         {may('operator') && live.data && (
-          <button type="button" class="button button-primary" disabled={isBusy} onClick={() => ask(true)}>
+          <button type="button" class="button button-primary" onClick={() => ask(true)}>
             Replay it
           </button>
         )}
         <CopyAsCurl route="GET /dead-letters/{id}" asked={{ id }} />
       </PageTitle>
-      <ReplayNotice />
+      <Replays live={replays} max={1} />
       <Loaded live={live} what={`dead letter ${id}`}>
         {(data) => <Known data={data} />}
       </Loaded>
-      {isAsked && <ReplayDialog choice={{ ids: [id] }} what={`dead letter ${id}`} close={() => ask(false)} />}
+      {isAsked && (
+        <ReplayDialog
+          choice={{ deadLetters: { ids: [id] } }}
+          what={`dead letter ${id}`}
+          started={replays.reload}
+          close={() => ask(false)}
+        />
+      )}
     </>
   )
 }

@@ -5,16 +5,16 @@ import { now } from '../../app/clock.ts'
 import { PageTitle } from '../../app/page-title.tsx'
 import { may } from '../../app/session.ts'
 import { CopyAsCurl } from '../../components/copy.tsx'
-import { countOf, relativeText } from '../../components/figures.ts'
+import { countOf, countText, relativeText } from '../../components/figures.ts'
 import { Loaded } from '../../components/loaded.tsx'
 import { Progress } from '../../components/progress.tsx'
+import { Replays } from '../../components/replays.tsx'
 import { FilterFields, isChosen } from './filter-fields.tsx'
 import { chosenFilters, isAllSelected } from './filters.ts'
 import { groupKey, Groups, type Group } from './groups.tsx'
 import { List } from './list.tsx'
-import { ReplayDialog } from './replay-dialog.tsx'
-import { groupText, runningReplay, type ReplayChoice } from './replay-in-progress.ts'
-import { ReplayNotice } from './replay-notice.tsx'
+import { ReplayDialog, type ReplayChoice } from './replay-dialog.tsx'
+import { useReplays } from './replays-of-dead-letters.ts'
 
 interface Looked {
   looked: number
@@ -27,6 +27,7 @@ export function DeadLetters() {
   const asked = { query: { since, until } }
   const groups = useLongRequest<'GET /dead-letters/groups', Looked>('GET /dead-letters/groups', asked)
   const { data, progress, isRunning, loadedAt } = groups
+  const replays = useReplays()
   return (
     <>
       <PageTitle title="Dead letters">
@@ -35,13 +36,13 @@ export function DeadLetters() {
         </button>
         <CopyAsCurl route="GET /dead-letters" asked={{ query: { ...chosenFilters() } }} />
       </PageTitle>
-      <ReplayNotice />
+      <Replays live={replays} max={1} />
       <FilterFields groups={data?.groups ?? []} />
       {data === null && progress !== null && progress.total > 0 ? (
         <Progress label="Dead letters looked at" done={progress.looked} total={progress.total} />
       ) : (
         <Loaded live={groups} what="dead letters">
-          {(found) => <Found found={found} countedAt={loadedAt} />}
+          {(found) => <Found found={found} countedAt={loadedAt} started={replays.reload} />}
         </Loaded>
       )}
     </>
@@ -55,7 +56,15 @@ interface Asked {
 
 const none: ReadonlySet<string> = new Set()
 
-function Found({ found, countedAt }: { found: DeadLetterGroups; countedAt: number | null }) {
+function Found({
+  found,
+  countedAt,
+  started,
+}: {
+  found: DeadLetterGroups
+  countedAt: number | null
+  started: () => void
+}) {
   const shown = found.groups.filter(isChosen)
   const [keys, selectKeys] = useState(() => (isAllSelected() ? new Set(shown.map(groupKey)) : none))
   const [ids, selectIds] = useState(none)
@@ -65,13 +74,12 @@ function Found({ found, countedAt }: { found: DeadLetterGroups; countedAt: numbe
   const replayGroups = () =>
     ask({
       choice: {
-        kinds: selected.map(({ reason, status, destinationId }) => ({ reason, status, destinationId })),
+        deadLetters: {
+          kinds: selected.map(({ reason, status, destinationId }) => ({ reason, status, destinationId })),
+        },
         ...periodOf(selected),
       },
-      what:
-        selected.length === 1
-          ? groupText(count, selected[0]!.status, selected[0]!.destinationId)
-          : countOf(count, 'dead letter'),
+      what: selected.length === 1 ? groupText(count, selected[0]!) : countOf(count, 'dead letter'),
     })
   return (
     <>
@@ -89,13 +97,15 @@ function Found({ found, countedAt }: { found: DeadLetterGroups; countedAt: numbe
             <h2 id="list-title">One by one</h2>
             <ReplayButton
               count={ids.size}
-              replay={() => ask({ choice: { ids: [...ids] }, what: countOf(ids.size, 'dead letter') })}
+              replay={() =>
+                ask({ choice: { deadLetters: { ids: [...ids] } }, what: countOf(ids.size, 'dead letter') })
+              }
             />
           </div>
           <List selected={ids} select={selectIds} />
         </section>
       )}
-      {asked && <ReplayDialog {...asked} close={() => ask(null)} />}
+      {asked && <ReplayDialog {...asked} started={started} close={() => ask(null)} />}
     </>
   )
 }
@@ -111,16 +121,21 @@ function periodOf(groups: readonly Group[]): { since?: string; until?: string } 
   return { since: new Date(since).toISOString(), until: new Date(until).toISOString() }
 }
 
-/** What was selected can be sent again, by those who may, one replay at a time. */
+/** `412 × 503 from crm`. */
+function groupText(count: number, { status, destinationId }: Group): string {
+  const where = destinationId === null ? '' : ` from ${destinationId}`
+  return `${countText(count)} × ${status ?? 'no attempt'}${where}`
+}
+
+/** What was selected can be sent again, by those who may. */
 function ReplayButton({ count, replay }: { count: number; replay: () => void }) {
   if (!may('operator')) return null
-  const isBusy = runningReplay.value?.is === 'running'
   return (
     <button
       type="button"
       class="button button-primary"
-      disabled={count === 0 || isBusy}
-      title={isBusy ? 'Another replay runs.' : count === 0 ? 'Select what to send again.' : undefined}
+      disabled={count === 0}
+      title={count === 0 ? 'Select what to send again.' : undefined}
       onClick={replay}
     >
       {count === 0 ? 'Replay selected' : `Replay ${countOf(count, 'dead letter')}`}

@@ -1,36 +1,52 @@
 import { useState } from 'preact/hooks'
 import { useLongRequest } from '../../api/long-request.ts'
-import type { ReplayProgressAnswer, ReplayReportAnswer } from '../../api/routes.ts'
+import { request } from '../../api/request.ts'
+import type { DryRunAnswer } from '../../api/routes.ts'
 import { ActionDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/forms/field.tsx'
 import { countOf, countText } from '../../components/figures.ts'
 import { Failure, Loading, Note } from '../../components/notices.tsx'
 import { Progress } from '../../components/progress.tsx'
-import { startReplay, type ReplayChoice } from './replay-in-progress.ts'
+import { say } from '../../components/toast.tsx'
+
+/** What is replayed: as the body of the API's request has it. */
+export interface ReplayChoice {
+  deadLetters: { ids?: string[]; kinds?: object[] }
+  since?: string
+  until?: string
+}
+
+interface Looked {
+  looked: number
+  total: number
+}
 
 const usualRate = '50'
 const maxWhys = 5
 
-/** First what a replay would send, then at which rate, then the replay itself. */
+/** First what a replay would send, then at which rate; then it is a job that consoles run. */
 export function ReplayDialog({
   choice,
   what,
+  started,
   close,
 }: {
   choice: ReplayChoice
   /** For people: `412 × 503 from crm`. */
   what: string
+  started: () => void
   close: () => void
 }) {
-  const dry = useLongRequest<'POST /dead-letters/replay', ReplayProgressAnswer>('POST /dead-letters/replay', {
-    body: { ...choice, dryRun: true },
-  })
+  const dry = useLongRequest<'POST /replays/dry-run', Looked>('POST /replays/dry-run', { body: choice })
   const [rateText, setRate] = useState(usualRate)
   const rate = rateOf(rateText)
-  const total = dry.data?.replayed ?? 0
+  const total = dry.data ? sentOf(dry.data) : 0
   const act = async () => {
-    // It goes on when this dialog has closed.
-    void startReplay(choice, rate === undefined ? null : rate, { total, what })
+    const { data } = await request('POST /replays', {
+      body: { ...choice, ...(typeof rate === 'number' && { rate }) },
+    })
+    say(`Replay ${data.id} of ${what} is running`)
+    started()
   }
   return (
     <ActionDialog
@@ -57,7 +73,7 @@ export function ReplayDialog({
                 fault={rate === undefined ? 'Give a number from 0.001 to 999999, or nothing.' : undefined}
               />
               <p>
-                They are sent from this page: keep it open until the end. Receivers can tell what they took
+                A console sends them, whether this page is open or not. Receivers can tell what they took
                 before by its <code>Idempotency-Key</code>.
               </p>
             </>
@@ -68,26 +84,34 @@ export function ReplayDialog({
   )
 }
 
-function DryRunProgress({ progress }: { progress: ReplayProgressAnswer | null }) {
+const sentOf = ({ counts: { failed, raw } }: DryRunAnswer): number => failed + raw
+
+function DryRunProgress({ progress }: { progress: Looked | null }) {
   if (progress === null) return <Loading what="what would be sent" />
   return (
     <Progress label="Looked at" done={progress.looked} total={Math.max(progress.looked, progress.total)} />
   )
 }
 
-function DryRunResult({ report }: { report: ReplayReportAnswer }) {
-  const { replayed, refused, repeated, results } = report
+function DryRunResult({ report }: { report: DryRunAnswer }) {
+  const { refused, repeated, erased, results } = report
   const whys = new Map<string, number>()
   for (const { why } of results) if (why !== null) whys.set(why, (whys.get(why) ?? 0) + 1)
   return (
     <>
       <dl class="pairs dry-run">
         <dt>Would be sent again</dt>
-        <dd class="numbers">{countText(replayed)}</dd>
+        <dd class="numbers">{countText(sentOf(report))}</dd>
         {repeated > 0 && (
           <>
             <dt>Left out</dt>
-            <dd>{countOf(repeated, 'earlier failure')} of the same deliveries</dd>
+            <dd>{countOf(repeated, 'further failure')} of the same deliveries</dd>
+          </>
+        )}
+        {erased > 0 && (
+          <>
+            <dt>Left out</dt>
+            <dd>{countText(erased)} of deleted users</dd>
           </>
         )}
         {refused > 0 && (
@@ -106,7 +130,7 @@ function DryRunResult({ report }: { report: ReplayReportAnswer }) {
           </>
         )}
       </dl>
-      {replayed === 0 && <Note>Nothing of it can be sent again.</Note>}
+      {sentOf(report) === 0 && <Note>Nothing of it can be sent again.</Note>}
     </>
   )
 }

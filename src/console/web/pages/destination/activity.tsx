@@ -4,10 +4,10 @@ import type { DestinationAnswer, DestinationSummary, StatsAnswer } from '../../a
 import { compactText, countText, msText } from '../../components/figures.ts'
 import { Choice } from '../../components/forms/choice.tsx'
 import { Loaded } from '../../components/loaded.tsx'
+import { Replays } from '../../components/replays.tsx'
 import { Plot, type PlotSeries } from '../../components/plots/plot.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Pipeline } from './pipeline.tsx'
-import { Replays } from './replays.tsx'
 import { Urls } from './urls.tsx'
 
 const windows = [
@@ -24,6 +24,9 @@ const steps = {
   '7d': { step: '1h', everyMs: 60_000 },
 } as const
 
+/** That are shown, beside those that are not finished. */
+const maxReplays = 5
+
 export function Activity({
   destination,
   state,
@@ -35,6 +38,7 @@ export function Activity({
   const asked = query.value.get('window')
   const window = windows.find(([each]) => each === asked)?.[0] ?? '1h'
   const { step, everyMs } = steps[window]
+  const replays = useLive('GET /replays', { query: { destination: id, limit: 200 } }, 5_000)
   const live = useLive('GET /destinations/{id}/stats', { id, query: { window, step } }, everyMs)
   return (
     <>
@@ -60,7 +64,7 @@ export function Activity({
           </>
         )}
       </Loaded>
-      <Replays id={id} />
+      <Replays live={replays} max={maxReplays} />
     </>
   )
 }
