@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { adminToken, startConsole } from '../support/consoles.ts'
+import { startConsole, type RunningConsole } from '../support/consoles.ts'
 import { bury, deadLetter, delivery, failedAt } from '../support/replay/dead-letters.ts'
 import { deploy } from '../support/deployment/deployment.ts'
-import { until } from '../support/until.ts'
+import { replayIn } from '../support/replay/replays.ts'
 
 interface Page {
   data: { id: string; messageId: string; reason: string }[]
@@ -50,9 +50,19 @@ test('dead letters are paged newest first across partitions and filters, and new
   assert.deepEqual(await all('until=2026-01-01'), [])
 })
 
+/** What a replay of dead letters came to, once it has ended. */
+async function replayed(
+  console: Pick<RunningConsole, 'ok'>,
+  body: { deadLetters: object } & Record<string, unknown>,
+): Promise<{ id: string; sent: number; totals: Record<string, number> }> {
+  const { id } = await console.ok(201, 'POST', '/replays', body)
+  return replayIn(console, String(id), 'finished')
+}
+
 test('a dead letter is shown completely, and dead letters are replayed by id and by filter', async (t) => {
   const deployment = await deploy(t, partitions)
-  const { ok, call } = await startConsole(deployment)
+  const console = await startConsole(deployment)
+  const { ok, call } = console
   await deployment.destination({ urls: ['https://example.com/'] })
   await bury(deployment, [
     deadLetter({ reason: 'rejected', delivery: delivery('m-0') }),
@@ -63,26 +73,75 @@ test('a dead letter is shown completely, and dead letters are replayed by id and
   assert.equal((shown.delivery as { id: string }).id, 'm-0:crm')
   assert.deepEqual(await ok(200, 'GET', `/dead-letters/${encodeURIComponent('m-0:crm')}`), shown)
 
-  const retry = deployment.topics.retry('300ms')
-  const dry = await ok(200, 'POST', '/dead-letters/replay', { all: true, dryRun: true })
-  assert.deepEqual([dry.replayed, dry.refused, (dry.results as object[]).length], [2, 1, 3])
-  assert.deepEqual(await deployment.read(retry), [])
-
-  const unknown = await call('POST', '/dead-letters/replay', { json: { ids: ['0-0', '0-77'] } })
+  const topic = deployment.topics.retry('replay')
+  const dry = await ok(200, 'POST', '/replays/dry-run', { deadLetters: { all: true } })
+  assert.deepEqual([(dry.counts as { failed: number }).failed, dry.refused], [2, 1])
+  assert.deepEqual(
+    (dry.results as { id: string; to: string | null; why: string | null }[])
+      .map(({ id, to, why }) => [id, to, why])
+      .sort(),
+    [
+      ['0-0', topic, null],
+      ['1-0', topic, null],
+      ['2-0', null, 'it is too large for a retry topic'],
+    ],
+  )
+  const unknown = await call('POST', '/replays', { json: { deadLetters: { ids: ['0-0', '0-77'] } } })
   assert.equal(unknown.status, 404, unknown.text)
-  assert.deepEqual(await deployment.read(retry), [], 'all are looked up before any is sent')
+  assert.match(unknown.text, /holds no dead letter 0-77/)
+  const nobody = await call('POST', '/replays', { json: { deadLetters: { ids: ['m-9:crm'] } } })
+  assert.equal(nobody.status, 404, nobody.text)
+  assert.deepEqual(await deployment.read(topic), [], 'all are looked up before any is sent')
 
-  const one = await ok(200, 'POST', '/dead-letters/replay', { ids: ['0-0', 'm-0:crm'] })
-  assert.deepEqual([one.replayed, one.repeated, one.topics], [1, 1, { [retry]: 1 }])
-  const accept = { accept: 'application/x-ndjson' }
-  const chosen = await call('POST', '/dead-letters/replay', {
-    headers: accept,
-    json: { reason: ['gone'], since: '2026-01-01', rate: 100 },
+  const one = await replayed(console, { deadLetters: { ids: ['0-0', 'm-0:crm'] } })
+  assert.deepEqual([one.sent, one.totals.failed], [1, 1], 'both are one dead letter')
+  const gone = await replayed(console, { deadLetters: { reason: ['gone'] }, since: '2026-01-01', rate: 100 })
+  assert.deepEqual([gone.sent, gone.totals.looked], [1, 3])
+  const all = await replayed(console, { deadLetters: { all: true } })
+  assert.deepEqual([all.sent, all.totals.refused], [2, 1])
+  assert.equal((await deployment.read(topic)).length, 4)
+
+  const listed = (await ok(200, 'GET', '/replays?of=dead_letters')) as unknown as { data: { id: string }[] }
+  assert.deepEqual(
+    listed.data.map(({ id }) => id),
+    [one.id, gone.id, all.id],
+  )
+  assert.deepEqual((await ok(200, 'GET', '/replays?of=calls')).data, [])
+  const job = await ok(200, 'GET', `/replays/${gone.id}`)
+  assert.deepEqual(
+    [job.destinationId, job.since, job.deadLetters],
+    [
+      null,
+      '2026-01-01T00:00:00.000Z',
+      { ids: null, reason: ['gone'], destination: null, status: null, kinds: null },
+    ],
+  )
+})
+
+test('of a delivery that failed again the first failure is sent, whatever was refused or replayed before', async (t) => {
+  const deployment = await deploy(t, partitions)
+  const console = await startConsole(deployment)
+  await deployment.destination({ urls: ['https://example.com/'] })
+  const failed = (messageId: string, at: number) =>
+    deadLetter({ delivery: delivery(messageId), failedAt: failedAt + at })
+  await bury(deployment, [failed('m-0', 0), failed('m-1', 1), failed('m-0', 2), failed('m-0', 3)], 0)
+  const all = await replayed(console, { deadLetters: { all: true } })
+  assert.deepEqual([all.sent, all.totals.failed, all.totals.repeated], [2, 2, 2])
+  const later = await replayed(console, {
+    deadLetters: { destination: ['crm'] },
+    since: new Date(failedAt + 2).toISOString(),
   })
-  const lines = chosen.body as unknown as { progress?: { total: number }; result?: { replayed: number } }[]
-  assert.equal(lines[0]!.progress?.total, 3)
-  assert.equal(lines.at(-1)!.result?.replayed, 1)
-  assert.equal((await deployment.read(retry)).length, 2)
+  assert.deepEqual([later.sent, later.totals.repeated], [1, 1], 'what is not chosen does not count')
+  const named = await replayed(console, { deadLetters: { ids: ['m-0:crm'] } })
+  assert.deepEqual([named.sent, named.totals.looked], [1, 1])
+
+  await deployment.settings.execute({ type: 'disable_destination', id: 'crm' })
+  const off = await replayed(console, { deadLetters: { all: true } })
+  assert.deepEqual([off.sent, off.totals.refused, off.totals.repeated], [0, 2, 2])
+  const dry = await console.ok(200, 'POST', '/replays/dry-run', { deadLetters: { ids: ['0-1'] } })
+  assert.deepEqual(dry.results, [
+    { id: '0-1', deliveryId: 'm-1:crm', to: null, why: 'destination crm is disabled; enable it first' },
+  ])
 })
 
 test('dead letters are counted by kind, and exactly those of chosen kinds are listed and replayed', async (t) => {
@@ -128,50 +187,12 @@ test('dead letters are counted by kind, and exactly those of chosen kinds are li
     ['m-3'],
   )
 
-  const chosen = { kinds: [crm, slow], until: '2026-02-01', dryRun: true }
-  const dry = await ok(200, 'POST', '/dead-letters/replay', chosen)
+  const chosen = { deadLetters: { kinds: [crm, slow] }, until: '2026-02-01' }
+  const dry = await ok(200, 'POST', '/replays/dry-run', chosen)
   assert.deepEqual((dry.results as { deliveryId: string }[]).map(({ deliveryId }) => deliveryId).sort(), [
     'm-0:crm',
     'm-1:crm',
     'm-2:crm',
     'm-3:crm',
   ])
-})
-
-test('dead letters are replayed by one request at a time, so that none is sent twice at once', async (t) => {
-  const deployment = await deploy(t, partitions)
-  const { url, ok, call } = await startConsole(deployment)
-  await deployment.destination({ urls: ['https://example.com/'] })
-  await bury(
-    deployment,
-    [0, 1, 2, 3].map((at) => deadLetter({ reason: 'gone', delivery: delivery(`m-${at}`) })),
-  )
-  const leaving = new AbortController()
-  const first = await fetch(`${url}/api/v1/dead-letters/replay`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${adminToken}`,
-      'content-type': 'application/json',
-      accept: 'application/x-ndjson',
-    },
-    // It takes hours.
-    body: JSON.stringify({ all: true, rate: 0.0001 }),
-    signal: leaving.signal,
-  })
-  assert.equal(first.status, 200)
-  const others = await Promise.all(
-    Array.from({ length: 9 }, () => call('POST', '/dead-letters/replay', { json: { all: true } })),
-  )
-  for (const { status, body, headers } of others) {
-    assert.deepEqual([status, body.code, headers.get('retry-after')], [429, 'busy', '5'])
-    assert.match(String(body.message), /^a replay of dead letters is running on this console; wait until/)
-  }
-  const dryRun = await ok(200, 'POST', '/dead-letters/replay', { all: true, dryRun: true })
-  assert.equal(dryRun.replayed, 4)
-
-  leaving.abort()
-  await until(async () => {
-    const { status, body } = await call('POST', '/dead-letters/replay', { json: { all: true } })
-    return status === 200 && body.replayed === 4
-  }, 30_000)
 })

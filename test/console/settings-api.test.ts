@@ -114,7 +114,7 @@ test('without the right token nothing is revealed and nothing is changed', async
   const requests = [
     ['POST', '/sources'],
     ['GET', '/sources'],
-    ['POST', '/dead-letters/replay'],
+    ['POST', '/replays'],
     ['GET', '/nothing'],
   ] as const
   for (const [authorization, challenge] of wrong)
@@ -211,8 +211,20 @@ test('all faults are named by field, and change nothing', async (t) => {
     ['POST', '/destinations', json({ ...crm, standardWebhooks: true }), 400, ['standardWebhooks']],
     ['POST', '/destinations/none/test', {}, 404, []],
     ['POST', '/audiences', json({ id: 'v', name: '!!', sourceId: 'no' }), 400, ['name', 'sourceId']],
-    ['POST', '/dead-letters/replay', json({}), 400, ['all']],
-    ['POST', '/dead-letters/replay', json({ reason: ['bored'], rate: 0 }), 400, ['reason.0', 'rate']],
+    ['POST', '/replays', json({}), 400, ['destinationId']],
+    ['POST', '/replays', json({ deadLetters: {} }), 400, ['deadLetters.all']],
+    ['POST', '/replays', json({ deadLetters: { all: true }, since: '2h' }), 400, ['deadLetters.all']],
+    ['POST', '/replays', json({ deadLetters: { all: true }, destinationId: 'crm' }), 400, ['destinationId']],
+    ['POST', '/replays', json({ deadLetters: { all: true }, user: 'ann' }), 400, ['user']],
+    ['POST', '/replays', json({ deadLetters: { ids: ['0-0'] }, since: '2h' }), 400, ['deadLetters.ids']],
+    ['POST', '/replays', json({ deadLetters: { ids: ['0-77'] } }), 404, []],
+    [
+      'POST',
+      '/replays',
+      json({ deadLetters: { reason: ['bored'] }, rate: 0 }),
+      400,
+      ['deadLetters.reason.0', 'rate'],
+    ],
     ['GET', '/dead-letters?since=soon', {}, 400, ['since']],
     ['GET', '/dead-letters/0-99', {}, 404, []],
   ]

@@ -115,14 +115,7 @@ async function assemble(options: OpenConsoleOptions): Promise<Life<ConsoleServic
   const erasures = erasuresOf(deployment, { ...options, transactions })
   const suppressed = suppressionsOf(deployment, { ...options, transactions })
   const transport = await transportOf(config)
-  const deadLetters = openDeadLetters(
-    options,
-    async (signal) => {
-      await settings.catchUp(signal)
-      return settings.state.destinations
-    },
-    (signal) => erasures.current(signal),
-  )
+  const deadLetters = openDeadLetters(options, (signal) => erasures.current(signal))
   const replays = openReplays(options, settings, (signal) => erasures.current(signal))
   return {
     heldUp: () => (settings.heldAt === null ? null : settings.problem),

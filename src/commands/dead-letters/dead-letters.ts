@@ -2,17 +2,16 @@ import { Command } from 'commander'
 import { jsonOf, summaryOf } from '../../console/dead-letters/describe.ts'
 import type { DeadLetterStore, StoredDeadLetter } from '../../console/dead-letters/dead-letter-store.ts'
 import { groupDeadLetters, groupJson } from '../../console/dead-letters/groups.ts'
-import { type ReplayPorts, replayDeadLetters } from '../../console/dead-letters/replay.ts'
-import { passes, type DeadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
-import { loadContext, runAction, stopSignal, type Context } from '../context.ts'
-import { openErasures, openSettings } from '../deployment.ts'
+import { deadLetterFilter, type DeadLetterTerms } from '../../core/delivery/dead-letter-filter.ts'
+import type { ReplayRange } from '../../core/replay/replay-job.ts'
+import { loadContext, runAction, stopSignal } from '../context.ts'
+import { openErasures } from '../deployment.ts'
 import { groupHeadings, groupRowOf, headings, pageOf, rowOf } from './describe.ts'
-import { addFilterOptions, readFilter } from './filter.ts'
-import type { FilterOptions } from './filter.ts'
+import { addFilterOptions, readTerms, type FilterOptions } from './filter.ts'
 import { openDeadLetters } from './open-dead-letters.ts'
-import { PrintedReport, readRate } from './report.ts'
 import { print, printJson, printTable } from '../output.ts'
 import { ProgressBar } from '../progress-bar.ts'
+import { addJobOptions, jobText, performReplay, readRate, type JobFlags } from '../replays/perform-replay.ts'
 import { withOpen } from '../with-open.ts'
 import { flagError, usageError } from '../flags.ts'
 
@@ -39,19 +38,15 @@ export function deadLettersCommand(): Command {
     )
     .option('--json', 'one JSON object a line')
     .action(runAction(show))
-  addFilterOptions(command.command('replay [id...]').summary('send dead letters again'))
+  const replay = addFilterOptions(command.command('replay [id...]').summary('send dead letters again'))
     .description(
-      'Sends dead letters again, through the shortest retry tier, to all URLs that their destination has now, ' +
-        'with a new retry window. Records that never became a delivery go back, as they were, to ' +
-        'the topic they came from. Without ids and filters, --all is needed. A replay keeps the delivery’s id ' +
-        '(Idempotency-Key) and its body with the messageId, so replaying twice sends twice what receivers can ' +
-        'tell by these.',
+      'Sends dead letters again, those that are there now, to all URLs that their destination has now, with a new retry ' +
+        'window. Records that never became a delivery go back, as they were, to the topic they came from. Without ids ' +
+        'and filters, --all is needed. A replay keeps the delivery’s id (Idempotency-Key) and its body with the ' +
+        `messageId, so replaying twice sends twice what receivers can tell by these. ${jobText}`,
     )
     .option('--all', 'all that there are')
-    .option('--dry-run', 'show what would be sent, and send nothing')
-    .option('--rate <count>', 'maximum number per second (50 or 50/s)')
-    .option('--json', 'one JSON object a line')
-    .action(runAction(replayThem))
+  addJobOptions(replay).action(runAction(replayThem))
   return command
 }
 
@@ -62,22 +57,23 @@ async function list(
   command: Command,
 ): Promise<void> {
   const limit = readLimit(options.limit) ?? (options.json ? null : defaultLimit)
-  const filter = readFilter(options, Date.now())
-  await withDeadLetters(command, ({ deadLetters }) =>
-    printNewest(deadLetters, filter, limit, options.json ?? false),
+  const terms = readTerms(options, Date.now())
+  await withDeadLetters(command, (deadLetters) =>
+    printNewest(deadLetters, terms, limit, options.json ?? false),
   )
 }
 
 async function printNewest(
   deadLetters: DeadLetterStore,
-  filter: DeadLetterFilter,
+  terms: DeadLetterTerms,
   limit: number | null,
   json: boolean,
 ): Promise<void> {
+  const passes = deadLetterFilter(terms)
   const newest: StoredDeadLetter[] = []
   let count = 0
-  for await (const stored of deadLetters.all({ since: filter.since })) {
-    if (!passes(filter, stored)) continue
+  for await (const stored of deadLetters.all({ since: terms.since })) {
+    if (!passes(stored)) continue
     count++
     if (limit === null) printJson(summaryOf(stored))
     else {
@@ -100,13 +96,13 @@ function keepNewest(stored: StoredDeadLetter[], limit: number): void {
 }
 
 async function groups(options: FilterOptions & { json?: true }, command: Command): Promise<void> {
-  const filter = readFilter(options, Date.now())
+  const terms = readTerms(options, Date.now())
   const bar = new ProgressBar()
   const signal = stopSignal()
   const format = 'counting {bar} {value}/{total} looked at, {eta_formatted} left'
-  await withDeadLetters(command, async ({ deadLetters }) => {
+  await withDeadLetters(command, async (deadLetters) => {
     const progress = (looked: number, total: number) => void (options.json || bar.show(format, looked, total))
-    const found = await groupDeadLetters(deadLetters, filter, progress, signal).finally(() => bar.stop())
+    const found = await groupDeadLetters(deadLetters, terms, progress, signal).finally(() => bar.stop())
     if (options.json) found.groups.forEach((group) => printJson(groupJson(group)))
     else if (found.count === 0) print('no dead letters')
     else printTable(groupHeadings, found.groups.map(groupRowOf))
@@ -115,7 +111,7 @@ async function groups(options: FilterOptions & { json?: true }, command: Command
 }
 
 async function show(id: string, options: { json?: true }, command: Command): Promise<void> {
-  await withDeadLetters(command, async ({ deadLetters }) => {
+  await withDeadLetters(command, async (deadLetters) => {
     const found = await deadLetters.byId(id)
     if (options.json) found.forEach((stored) => printJson(jsonOf(stored)))
     else print(found.map(pageOf).join('\n\n'))
@@ -124,33 +120,42 @@ async function show(id: string, options: { json?: true }, command: Command): Pro
 
 async function replayThem(
   ids: string[],
-  options: FilterOptions & { all?: true; dryRun?: true; rate?: string; json?: true },
+  flags: FilterOptions & JobFlags & { all?: true },
   command: Command,
 ): Promise<void> {
-  const isFiltered = [options.reason, options.destination, options.status, options.since, options.until].some(
-    Boolean,
-  )
+  const range = readRange(ids, flags, Date.now())
+  await performReplay(command, flags, () => Promise.resolve(range))
+}
+
+/** Throws `usage` that names the flag. */
+function readRange(
+  ids: readonly string[],
+  { all, dryRun, rate, ...flags }: FilterOptions & JobFlags & { all?: true },
+  now: number,
+): ReplayRange {
+  const { reason, destination, status, since, until } = flags
+  const isFiltered = [reason, destination, status, since, until].some(Boolean)
   if (ids.length > 0 && isFiltered)
     throw usageError('give either ids or filters (--reason, --destination, --status, --since, --until)')
-  const rate = readRate(options.rate)
   const isChosen = ids.length > 0 || isFiltered
-  if (options.all && isChosen) throw usageError('--all goes without ids and filters')
-  if (!isChosen && !options.all && !options.dryRun)
+  if (all && isChosen) throw usageError('--all goes without ids and filters')
+  if (!isChosen && !all && !dryRun)
     throw usageError(
       'give ids, filters (--reason, --destination, --status, --since, --until), or --all to send every dead letter again; --dry-run shows what would be sent',
     )
-  const filter = readFilter(options, Date.now())
-  const { dryRun = false, json = false } = options
-  const report = new PrintedReport({ dryRun, json })
-  const signal = stopSignal()
-  try {
-    await withDeadLetters(command, (ports) =>
-      replayDeadLetters({ ids, filter, rate, dryRun }, ports, report, signal),
-    )
-  } finally {
-    report.print(signal.aborted)
+  const terms = readTerms(flags, now)
+  return {
+    deadLetters: {
+      ids: ids.length > 0 ? [...ids] : null,
+      reason: reason ?? null,
+      destination: destination ?? null,
+      status: status ?? null,
+      kinds: null,
+    },
+    since: terms.since,
+    until: terms.until,
+    rate: readRate(rate),
   }
-  if (report.refused > 0 || signal.aborted) process.exitCode = 1
 }
 
 function readLimit(text: string | undefined): number | null {
@@ -162,24 +167,11 @@ function readLimit(text: string | undefined): number | null {
 
 async function withDeadLetters(
   command: Command,
-  use: (ports: ReplayPorts) => Promise<unknown>,
+  use: (deadLetters: DeadLetterStore) => Promise<unknown>,
 ): Promise<void> {
   const context = loadContext(command)
   await withOpen(await openErasures(context), async (erasures) => {
     await erasures.start()
-    await use(
-      openDeadLetters(
-        context,
-        (signal) => destinationsNow(context, signal),
-        (signal) => erasures.current(signal),
-      ),
-    )
+    await use(openDeadLetters(context, (signal) => erasures.current(signal)))
   })
 }
-
-/** Read once, when a replay asks for them: looking at dead letters needs no settings. */
-const destinationsNow = (context: Context, signal: AbortSignal) =>
-  withOpen(openSettings(context), async (settings) => {
-    await settings.start(signal)
-    return settings.state.destinations
-  })

@@ -1,10 +1,5 @@
 import type { Command } from 'commander'
-import {
-  deadLetterFilter,
-  noneText,
-  unreadableText,
-  type DeadLetterFilter,
-} from '../../core/delivery/dead-letter-filter.ts'
+import { noneText, unreadableText, type DeadLetterTerms } from '../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { flagError, readPeriod, repeatable } from '../flags.ts'
@@ -39,10 +34,11 @@ export function addFilterOptions(command: Command): Command {
 }
 
 /** Throws PostriderError 'usage' that names the flag. */
-export function readFilter(options: FilterOptions, now: number): DeadLetterFilter {
+export function readTerms(options: FilterOptions, now: number): DeadLetterTerms {
   for (const reason of options.reason ?? []) {
     if (reason !== unreadableText && !deadLetterReasons.includes(reason as DeadLetterReason))
       throw flagError('--reason', reason, allReasons)
   }
-  return deadLetterFilter({ ...options, ...readPeriod(options, now) })
+  const { reason, destination, status } = options
+  return { reason, destination, status, ...readPeriod(options, now) }
 }

@@ -5,9 +5,3 @@ export const longReads: RequestLimit = {
   max: 4,
   busy: '4 requests that read a whole topic are running on this console, which is all that there may be; try again when one has ended',
 }
-
-/** Two at once would send what both of them choose twice. */
-export const deadLetterReplays: RequestLimit = {
-  max: 1,
-  busy: 'a replay of dead letters is running on this console; wait until it has ended, or end it, then try again',
-}

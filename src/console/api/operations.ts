@@ -5,7 +5,6 @@ import { deletionOperations } from './resources/deletions.ts'
 import { messageOperations } from './resources/messages.ts'
 import type { Operation } from './operation.ts'
 import { pauseOperations } from './resources/pauses.ts'
-import { replayOperations } from './resources/dead-letters/replay.ts'
 import { replayJobOperations } from './resources/replay-jobs.ts'
 import { secretOperations } from './resources/secrets.ts'
 import { suppressionOperations } from './resources/suppressions.ts'
@@ -31,7 +30,6 @@ export const operations: readonly Operation[] = [
   ...deletionOperations,
   ...suppressionOperations,
   ...deadLetterOperations,
-  ...replayOperations,
   ...replayJobOperations,
   ...messageOperations,
   ...overviewOperations,

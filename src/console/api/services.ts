@@ -1,7 +1,7 @@
 import type { Destination } from '../../core/settings/settings.ts'
 import type { AuditRuns } from '../audit/audit-runs.ts'
 import type { ComputationActions } from '../computations/sync.ts'
-import type { ReplayPorts } from '../dead-letters/replay.ts'
+import type { DeadLetterStore } from '../dead-letters/dead-letter-store.ts'
 import type { Deletions } from '../deletions/deletions.ts'
 import type { SampleResult } from '../destinations.ts'
 import type { InfrastructureView } from '../infrastructure/infrastructure.ts'
@@ -20,7 +20,7 @@ export interface ConsoleServices {
   secrets: Secrets
   /** Sends one sample call to each URL of a destination, once. Throws `secrets_key`. */
   sendSample(destination: Destination): Promise<SampleResult[]>
-  deadLetters: ReplayPorts
+  deadLetters: DeadLetterStore
   computations: ComputationActions
   deletions: Deletions
   suppressions: Suppressions

@@ -1,10 +1,10 @@
 import type { DeadLetterStore } from './dead-letter-store.ts'
 import {
+  deadLetterFilter,
   kindKey,
   kindOf,
-  passes,
-  type DeadLetterFilter,
   type DeadLetterKind,
+  type DeadLetterTerms,
 } from '../../core/delivery/dead-letter-filter.ts'
 import { isoOf } from '../../core/iso-time.ts'
 
@@ -30,16 +30,17 @@ const maxGroups = 1_000
 /** Counts dead letters by kind, in one pass. `progress` learns how many were looked at, of about how many. */
 export async function groupDeadLetters(
   store: Pick<DeadLetterStore, 'all'>,
-  filter: DeadLetterFilter,
+  terms: DeadLetterTerms,
   progress: (looked: number, total: number) => void,
   signal: AbortSignal,
 ): Promise<GroupedDeadLetters> {
+  const passes = deadLetterFilter(terms)
   const groups = new Map<string, DeadLetterGroup>()
   let [looked, total, count, others] = [0, 0, 0, 0]
   const onRange = (found: number) => progress(0, (total = found))
-  for await (const stored of store.all({ since: filter.since, signal, onRange })) {
+  for await (const stored of store.all({ since: terms.since, signal, onRange })) {
     progress(++looked, total)
-    if (!passes(filter, stored)) continue
+    if (!passes(stored)) continue
     count++
     const { failedAt } = stored
     const kind = kindOf(stored)

@@ -1,4 +1,4 @@
-import { deadLetterFilter, passes, type DeadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
+import { deadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
 import { planReplay } from '../../core/delivery/replay.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { DeliveryIdSet } from '../../core/replay/delivery-id-set.ts'
@@ -28,7 +28,7 @@ export type DeadLetterVerdict =
 export class ChosenDeadLetters {
   readonly #job: DeadLetterReplay
   readonly #rig: ReplayRig
-  readonly #filter: DeadLetterFilter
+  readonly #passes: ReturnType<typeof deadLetterFilter>
   readonly #ids: ReadonlySet<string> | null
   /** Ids of deliveries: of one that failed several times the first is sent. */
   readonly #met: DeliveryIdSet
@@ -44,7 +44,7 @@ export class ChosenDeadLetters {
     const { deadLetters, since, until } = job
     this.#job = job
     this.#rig = rig
-    this.#filter = deadLetterFilter({ ...deadLetters, since, until })
+    this.#passes = deadLetterFilter({ ...deadLetters, since, until })
     this.#ids = deadLetters.ids && new Set(deadLetters.ids)
     this.#met = new DeliveryIdSet(rig.random(), maxDeliveries)
     this.#erasures = erasures
@@ -78,7 +78,7 @@ export class ChosenDeadLetters {
   async #chosen(record: StoredRecord): Promise<StoredDeadLetter | null> {
     if (this.#ids?.has(`${record.partition}-${record.offset}`) === false) return null
     const stored = await this.#rig.source.storedDeadLetter(record)
-    return passes(this.#filter, stored) ? stored : null
+    return this.#passes(stored) ? stored : null
   }
 
   /** On the settings as they are now. */

@@ -44,7 +44,7 @@ export const unreadableText = 'unreadable'
 export const kindKey = ({ reason, status, destinationId }: DeadLetterKind): string =>
   `${reason ?? unreadableText} ${status ?? noneText} ${destinationId ?? noneText}`
 
-/** Which dead letters are meant, spelled as in the admin API. Times are epoch milliseconds. What is left out lets everything pass. */
+/** Which dead letters are meant, spelled as in the admin API. Times are epoch ms. Null lets everything pass. */
 export interface DeadLetterTerms {
   reason?: readonly string[] | null | undefined
   destination?: readonly string[] | null | undefined
@@ -55,44 +55,22 @@ export interface DeadLetterTerms {
   until: number | null
 }
 
-/** The same, made ready. Null lets everything pass. */
-export interface DeadLetterFilter {
-  reasons: ReadonlySet<string> | null
-  destinations: ReadonlySet<string> | null
-  statuses: ReadonlySet<string> | null
-  /** Keys of kinds (`kindKey`). */
-  kinds: ReadonlySet<string> | null
-  since: number | null
-  until: number | null
-}
-
-export function deadLetterFilter({
-  reason,
-  destination,
-  status,
-  kinds,
-  since,
-  until,
-}: DeadLetterTerms): DeadLetterFilter {
-  return {
-    reasons: reason ? new Set(reason) : null,
-    destinations: destination ? new Set(destination) : null,
-    statuses: status ? new Set(status) : null,
-    kinds: kinds ? new Set(kinds.map(kindKey)) : null,
-    since,
-    until,
+/** Whether one is meant. */
+export function deadLetterFilter({ since, until, ...by }: DeadLetterTerms): (failed: Failed) => boolean {
+  const [reasons, destinations, statuses] = [setOf(by.reason), setOf(by.destination), setOf(by.status)]
+  const kinds = setOf(by.kinds?.map(kindKey))
+  return (failed) => {
+    const { failedAt } = failed
+    if (since !== null && failedAt < since) return false
+    if (until !== null && failedAt >= until) return false
+    if (!reasons && !destinations && !statuses && !kinds) return true
+    const kind = kindOf(failed)
+    if (reasons && !reasons.has(kind.reason ?? unreadableText)) return false
+    if (destinations && !destinations.has(kind.destinationId ?? noneText)) return false
+    if (statuses && !statuses.has(String(kind.status ?? noneText))) return false
+    return !kinds || kinds.has(kindKey(kind))
   }
 }
 
-export function passes(filter: DeadLetterFilter, failed: Failed): boolean {
-  const { failedAt } = failed
-  if (filter.since !== null && failedAt < filter.since) return false
-  if (filter.until !== null && failedAt >= filter.until) return false
-  const { reasons, destinations, statuses, kinds } = filter
-  if (!reasons && !destinations && !statuses && !kinds) return true
-  const kind = kindOf(failed)
-  if (reasons && !reasons.has(kind.reason ?? unreadableText)) return false
-  if (destinations && !destinations.has(kind.destinationId ?? noneText)) return false
-  if (statuses && !statuses.has(String(kind.status ?? noneText))) return false
-  return !kinds || kinds.has(kindKey(kind))
-}
+const setOf = (texts: readonly string[] | null | undefined): ReadonlySet<string> | null =>
+  texts ? new Set(texts) : null

@@ -101,9 +101,9 @@ test('lists that are too long are refused before their items are checked', async
       'has 60000 entries, at most 7 are allowed',
     ],
     [
-      '/dead-letters/replay',
-      { reason: many(60_000, () => 'gone') },
-      'reason',
+      '/replays',
+      { deadLetters: { reason: many(60_000, () => 'gone') } },
+      'deadLetters.reason',
       'has 60000 entries, at most 13 are allowed',
     ],
   ]
@@ -193,16 +193,18 @@ test('of requests that share a limit one too many is refused at once, and gets i
 })
 
 /** Needs: a token of any role. A new operation that reads a topic from its beginning belongs here. */
-test('operations that read a whole topic share four places, and dead letters are replayed one request at a time', () => {
+test('operations that read a whole topic share four places', () => {
   const limitOf = (id: string, body: unknown = undefined) => {
     const { limit } = operations.find((each) => each.id === id)!
     return typeof limit === 'function' ? limit(body) : limit
   }
   for (const id of ['listSettingsHistory', 'groupDeadLetters', 'showDeadLetter', 'dryRunReplay'])
     assert.equal(limitOf(id), longReads, id)
-  assert.equal(limitOf('replayDeadLetters', { dryRun: true }), longReads)
   assert.equal(longReads.max, 4)
-  assert.equal(limitOf('replayDeadLetters', { dryRun: false })?.max, 1)
+  // By ids of deliveries, they are looked for.
+  assert.equal(limitOf('startReplay', { deadLetters: { ids: ['m-1:crm'] } }), longReads)
+  assert.equal(limitOf('startReplay', { deadLetters: { all: true } }), null)
+  assert.equal(limitOf('startReplay', { destinationId: 'crm' }), null)
 })
 
 test('a bug is logged, whether the request had a body or not', async (t) => {

@@ -39,6 +39,7 @@ const topics = topicNames(prefix)
 const codecs = createCodecs({ registry: config.registry, topics, log })
 const admin = kafka.admin()
 const all = recordTopics(config).map(([topic]) => topic)
+const replays = topics.retry('replay')
 
 /** Written in this order, all to partition 0 of the dead letters, so that their ids are 0-0, 0-1, … */
 const written = [
@@ -110,8 +111,10 @@ async function addDestination(): Promise<void> {
 
 const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 
-async function deadLetters(...args: string[]) {
-  const child = spawn(process.execPath, [main, 'dead-letters', ...args], {
+const deadLetters = (...args: string[]) => postrider('dead-letters', ...args)
+
+async function postrider(...args: string[]) {
+  const child = spawn(process.execPath, [main, ...args], {
     cwd: '/',
     env: { ...bareEnv, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -222,7 +225,7 @@ test('an unknown id and a wrong flag get one line and change nothing', async () 
     [['show', 'm9:crm'], 1, /holds no dead letter of delivery m9:crm/],
     [['replay', '0-0', '7-0'], 1, /holds no dead letter 7-0/],
     [['replay', '0-0', '--reason', 'expired'], 2, /either ids or filters/],
-    [['replay', '--rate', 'fast'], 2, /--rate is "fast"; it takes/],
+    [['replay', '--all', '--rate', 'fast'], 2, /--rate is "fast"; it takes/],
     [
       ['replay'],
       2,
@@ -241,39 +244,41 @@ test('an unknown id and a wrong flag get one line and change nothing', async () 
     assert.match(result.stderr, line)
     assert.equal(result.stderr.trimEnd().split('\n').length, 1, result.stderr)
   }
-  assert.deepEqual(await recordsOf(topics.retry('10s')), [])
+  assert.deepEqual(await recordsOf(replays), [])
 })
 
 test('a dry run prints what would be sent where, and why a dead letter cannot be replayed, and sends nothing', async () => {
   const { status, stdout } = await deadLetters('replay', '--dry-run')
   assert.equal(status, 1, 'not everything can be replayed')
-  assert.match(stdout, new RegExp(`\\n0-0 +rejected +m1:crm +${topics.retry('10s')}\\n`))
-  assert.match(stdout, new RegExp(`\\n0-2 +undecodable +- +${topics.calls}\\n`))
-  assert.match(stdout, /\n0-3 +too_large +- +- \(its 5000000 bytes were too large to keep\)\n/)
-  assert.match(stdout, /\nwould replay 3 \(.*\); 2 cannot be replayed; 1 more are earlier failures/)
-  assert.deepEqual(await recordsOf(topics.retry('10s')), [])
+  assert.match(
+    stdout,
+    /^3 deliveries would be sent, and nothing was\n2 cannot be replayed\n1 more are further /,
+  )
+  assert.match(stdout, new RegExp(`\\n0-0 +m1:crm +${replays}\\n`))
+  assert.match(stdout, new RegExp(`\\n0-2 +- +${topics.calls}\\n`))
+  assert.match(stdout, /\n0-3 +- +- \(its 5000000 bytes were too large to keep\)\n/)
+  assert.deepEqual(await recordsOf(replays), [])
   assert.deepEqual(await recordsOf(topics.calls), [])
 })
 
-test('a delivery is replayed through the shortest tier with a new window, to the current URLs, under its key', async () => {
+test('a delivery is replayed by a job, with a new window, to the current URLs, under its key', async () => {
   const startedAt = Date.now()
   const { status, stdout, stderr } = await deadLetters('replay', '--destination', 'crm')
-  assert.deepEqual([status, stderr], [0, ''])
-  assert.equal(
-    stdout,
-    `replayed 1 (1 to ${topics.retry('10s')}); 1 more are earlier failures of the same deliveries\n`,
-  )
-  const [record, ...more] = await recordsOf(topics.retry('10s'))
+  assert.equal(status, 0, stderr)
+  const [id] = /^replay-\S+/.exec(stderr.replace('replay ', ''))!
+  assert.match(stdout, new RegExp(`^replay +${id}\\nstate +finished\\n`))
+  assert.match(stdout, /\nto +crm\n[^]*\nsent +1 \(failed 1, raw 0\)\nrepeated +1 not sent: more failures /)
+  const [record, ...more] = await recordsOf(replays)
   assert.equal(more.length, 0)
   assert.equal(record!.key?.toString(), 'ann')
   assert.equal(record!.headers.traceparent?.toString(), '00-trace-01')
-  const sent = await codecs.retries('10s').decode(record!.value)
+  const sent = await codecs.retries('replay').decode(record!.value)
   const { body, endpointIds, scheduledAt, firstScheduledAt, owner, ...rest } = sent
   assert.deepEqual(Buffer.from(body), Buffer.from(written[0]!.delivery!.body))
   assert.deepEqual(endpointIds, ['u1', 'u2', 'u3'])
   assert.ok(scheduledAt >= startedAt && scheduledAt <= Date.now())
   assert.equal(firstScheduledAt, scheduledAt)
-  assert.equal(owner, 'replay/0-0')
+  assert.equal(owner, `replay/${id}`)
   assert.deepEqual(
     [rest.id, rest.attempts, rest.timesScheduled, rest.firstAttemptAt, rest.notBefore, rest.outcomes.length],
     ['m1:crm', 0, 0, null, null, 0],
@@ -282,38 +287,39 @@ test('a delivery is replayed through the shortest tier with a new window, to the
 
 test('a record that never became a delivery is replayed to its topic, byte for byte', async () => {
   const { status, stdout } = await deadLetters('replay', '0-2')
-  assert.deepEqual([status, stdout], [0, `replayed 1 (1 to ${topics.calls})\n`])
+  assert.equal(status, 0)
+  assert.match(stdout, /\nsent +1 \(failed 0, raw 1\)\n/)
   const [record, ...more] = await recordsOf(topics.calls)
   assert.equal(more.length, 0)
   assert.deepEqual(record!.value, Buffer.from([0, 0, 0, 0, 9, 255]))
   assert.equal(record!.key?.toString(), 'ann')
 })
 
-test('dead letters that cannot be replayed are reported, and the others are replayed at the requested rate', async () => {
+test('dead letters that cannot be replayed are counted, and the others are replayed at the requested rate', async () => {
+  const before = (await recordsOf(replays)).length
   const startedAt = performance.now()
-  const { status, stdout, stderr } = await deadLetters(
-    'replay',
-    '0-3',
-    '0-1',
-    'm1:crm',
-    '--rate',
-    '2',
-    '--json',
-  )
+  const ids = ['0-3', '0-1', 'm1:crm']
+  const { status, stdout } = await deadLetters('replay', ...ids, '--rate', '2', '--json')
   assert.ok(performance.now() - startedAt > 1_000, 'two at two a second')
-  assert.deepEqual([status, stderr], [1, ''])
-  const tier = topics.retry('10s')
-  assert.deepEqual(jsonLines(stdout), [
-    {
-      id: '0-3',
-      deliveryId: null,
-      to: null,
-      replayed: false,
-      why: 'its 5000000 bytes were too large to keep',
-    },
-    { id: '0-1', deliveryId: 'm2:old', to: tier, replayed: true, why: null },
-    { id: '0-4', deliveryId: 'm1:crm', to: tier, replayed: true, why: null },
-  ])
+  assert.equal(status, 1, 'one was not sent')
+  const [report] = jsonLines(stdout) as [{ state: string; sent: number; totals: { refused: number } }]
+  assert.deepEqual([report.state, report.sent, report.totals.refused], ['finished', 2, 1])
+  const sent = (await recordsOf(replays)).slice(before)
+  const deliveries = await Promise.all(sent.map(({ value }) => codecs.retries('replay').decode(value)))
+  assert.deepEqual(
+    deliveries.map(({ id }) => id),
+    ['m2:old', 'm1:crm'],
+  )
+})
+
+test('a replay that is left to the consoles is a job at once, and listed as one of dead letters', async () => {
+  const { status, stdout } = await deadLetters('replay', '--all', '--detach')
+  assert.equal(status, 0)
+  const [id] = /replay-\S+/.exec(stdout)!
+  const run = (...args: string[]) => postrider('replays', ...args)
+  assert.match((await run('list')).stdout, new RegExp(`\\n${id} +- +running +dead letters +- +- *\\n`))
+  assert.match((await run('show', id)).stdout, /\ndead letters that failed\nlooked at +0 of about 6\n/)
+  assert.equal((await run('cancel', id)).stdout, `replay ${id} is cancelled\n`)
 })
 
 test('dead letters that a deletion request covers are not listed, shown or replayed; those of the user’s later calls are', async () => {
@@ -348,14 +354,20 @@ test('dead letters that a deletion request covers are not listed, shown or repla
     assert.deepEqual([shown.status, shown.stdout], [1, ''])
     assert.match(shown.stderr, /dead letter \S+ is of a user who was deleted: it was erased\n$/)
   }
-  const sentBefore = (await recordsOf(topics.retry('10s'))).length
-  const byId = await deadLetters('replay', `0-${next}`, '0-0')
-  assert.match(byId.stderr, /dead letter 0-0 is of a user who was deleted/)
-  assert.equal((await recordsOf(topics.retry('10s'))).length, sentBefore)
-  const { stdout } = await deadLetters('replay', '--all', '--json')
-  const replayed = jsonLines(stdout).filter((line) => line.replayed)
+  const sentBefore = (await recordsOf(replays)).length
+  const dry = await deadLetters('replay', '0-0', '--dry-run')
+  assert.match(
+    dry.stdout,
+    /^0 deliveries would be sent, and nothing was\n1 would not: their users were erased\n$/,
+  )
+  const [report] = jsonLines((await deadLetters('replay', '--all', '--json')).stdout) as [
+    { totals: { erased: number; failed: number; raw: number } },
+  ]
+  assert.deepEqual([report.totals.erased, report.totals.failed, report.totals.raw], [5, 3, 0])
+  const sent = (await recordsOf(replays)).slice(sentBefore)
+  const deliveries = await Promise.all(sent.map(({ value }) => codecs.retries('replay').decode(value)))
   assert.deepEqual(
-    replayed.map(({ deliveryId }) => deliveryId),
+    deliveries.map(({ id }) => id),
     ['later:crm', 'told:crm', 'elsewhere:crm'],
   )
 })

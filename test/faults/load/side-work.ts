@@ -89,11 +89,21 @@ export class SideWork {
   async replay(): Promise<void> {
     await this.#holds.sendAgain()
     const from = Date.now()
-    const report = (await this.#ask('replay dead letters', 'POST', '/dead-letters/replay', {
-      destination: [fixedDestination],
-    })) as { replayed: number; refused: number } | null
-    if (report)
-      this.notes.replay = { from, to: Date.now(), replayed: report.replayed, refused: report.refused }
+    const deadLetters = { destination: [fixedDestination] }
+    const headers = { 'idempotency-key': 'dead-letters' }
+    let replay = (await this.#ask('replay dead letters', 'POST', '/replays', { deadLetters }, headers)) as {
+      id: string
+      state: string
+      sent: number
+      totals: { refused: number }
+    } | null
+    while (replay?.state === 'running') {
+      await delay(1_000)
+      replay = (await this.#ask('the replay', 'GET', `/replays/${replay.id}`)) as typeof replay
+    }
+    if (!replay) return
+    const { sent, totals } = replay
+    this.notes.replay = { from, to: Date.now(), replayed: sent, refused: totals.refused }
   }
 
   async #run(): Promise<void> {
@@ -173,14 +183,19 @@ export class SideWork {
 
   #ask(
     what: string,
-    method: 'POST' | 'PATCH',
+    method: 'GET' | 'POST' | 'PATCH',
     path: string,
-    json: object,
+    json?: object,
     headers: Record<string, string> = {},
   ): Promise<unknown> {
     return this.client.send(what, {
-      ...{ url: `${this.#consoleUrl}/api/v1${path}`, method, body: JSON.stringify(json) },
-      headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json', ...headers },
+      ...{ url: `${this.#consoleUrl}/api/v1${path}`, method },
+      headers: {
+        authorization: `Bearer ${this.#token}`,
+        ...(json && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(json && { body: JSON.stringify(json) }),
     })
   }
 }

@@ -90,12 +90,12 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
       assert.equal(await post('refused'), 200)
       await arrived('refused', 1)
       await deadLetters('reason=rejected&destination=crm', 1)
-      await api('POST', '/dead-letters/replay', { reason: ['rejected'], destination: ['crm'] })
+      await api('POST', '/replays', { deadLetters: { reason: ['rejected'], destination: ['crm'] } })
       await arrived('refused', 2)
       // An unreadable record becomes a dead letter as well, and is replayed to the tier that it came from.
       await deployment.produce(topic('webhooks.retry.600ms'), 'no Avro')
       await deadLetters('reason=undecodable', 1)
-      await api('POST', '/dead-letters/replay', { reason: ['undecodable'] })
+      await api('POST', '/replays', { deadLetters: { reason: ['undecodable'] } })
       await deadLetters('reason=undecodable', 2)
       // A forwarder writes into the settings that a URL is gone.
       await until(async () => {

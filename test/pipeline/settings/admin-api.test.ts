@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { someCall } from '../../support/calls/calls.ts'
 import { startConsole } from '../../support/consoles.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
+import { replayIn } from '../../support/replay/replays.ts'
 import { until } from '../../support/until.ts'
 import { startReceiver, type ReceivedRequest } from '../../support/receivers.ts'
 
@@ -93,9 +94,13 @@ test('over HTTP, dead letters of a deleted user are not listed, shown or replaye
   await ok(201, 'POST', '/deletions', { userIds: ['ada'] })
   assert.deepEqual(await listed(), ['m-bob:crm'])
   assert.equal((await call('GET', '/dead-letters/m-ada:crm')).status, 404)
-  assert.equal((await call('POST', '/dead-letters/replay', { json: { ids: ['m-ada:crm'] } })).status, 404)
-  const replayed = await ok(200, 'POST', '/dead-letters/replay', { all: true })
-  assert.deepEqual([replayed.replayed, replayed.refused], [1, 0])
+  const replayed = async (deadLetters: object) => {
+    const { id } = await ok(201, 'POST', '/replays', { deadLetters })
+    const { sent, totals } = await replayIn({ ok }, String(id), 'finished')
+    return [sent, totals.erased, totals.refused]
+  }
+  assert.deepEqual(await replayed({ ids: ['m-ada:crm'] }), [0, 1, 0])
+  assert.deepEqual(await replayed({ all: true }), [1, 1, 0])
   await receiver.waitFor(4, 30_000)
   assert.deepEqual(
     receiver.requests

@@ -49,7 +49,7 @@ const step = z
       .string()
       .nullable()
       .optional()
-      .describe('The replay that sent it again; null for a dead letter’s.'),
+      .describe('The replay that sent it again; null for a dead letter’s of an earlier version.'),
   })
   .meta({ id: 'MessageStep' })
 

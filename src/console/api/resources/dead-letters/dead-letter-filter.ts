@@ -1,9 +1,7 @@
 import { z } from 'zod'
 import {
-  deadLetterFilter,
   noneText,
   unreadableText,
-  type DeadLetterFilter,
   type DeadLetterTerms,
 } from '../../../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../../../core/delivery/delivery.ts'
@@ -77,8 +75,10 @@ export const filterShape = {
 type GivenFilter = Omit<DeadLetterTerms, 'since' | 'until'> & GivenPeriod
 
 /** Throws RequestRefused that names the field. */
-export const filterOf = ({ since, until, ...rest }: GivenFilter, now: number): DeadLetterFilter =>
-  deadLetterFilter({ ...rest, ...periodBounds({ since, until }, now) })
+export const deadLetterTerms = (given: GivenFilter, now: number): DeadLetterTerms => ({
+  ...given,
+  ...periodBounds(given, now),
+})
 
 /** Throws RequestRefused that names the field. */
 export function momentOf(field: string, text: string | undefined, now: number): number | null {

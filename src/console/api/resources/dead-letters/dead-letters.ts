@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { callTypes } from '../../../../core/call/analytics-call.ts'
-import { passes } from '../../../../core/delivery/dead-letter-filter.ts'
+import { deadLetterFilter } from '../../../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../../../core/delivery/delivery.ts'
 import type { PageStart } from '../../../dead-letters/dead-letter-store.ts'
 import { jsonOf, summaryOf } from '../../../dead-letters/describe.ts'
@@ -8,7 +8,7 @@ import { groupDeadLetters, groupJson } from '../../../dead-letters/groups.ts'
 import { longReads } from '../../limits.ts'
 import { operation, type Operation } from '../../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../paging.ts'
-import { filterOf, filterShape, kindShape } from './dead-letter-filter.ts'
+import { deadLetterTerms, filterShape, kindShape } from './dead-letter-filter.ts'
 
 const originSchema = z
   .object({
@@ -109,12 +109,13 @@ export const deadLetterOperations: Operation[] = [
     query: z.strictObject({ ...filterShape, ...pageQuery.shape }),
     success: { status: 200, description: 'A page of them.', schema: pageOf(deadLetterSummarySchema) },
     async handle({ query, gone }, { deadLetters, now }) {
-      const filter = filterOf(query, now())
-      const { deadLetters: found, next } = await deadLetters.deadLetters.newest({
+      const terms = deadLetterTerms(query, now())
+      const passes = deadLetterFilter(terms)
+      const { deadLetters: found, next } = await deadLetters.newest({
         limit: query.limit,
         before: query.cursor === undefined ? null : startOf(query.cursor),
-        since: filter.since,
-        pick: (stored) => (passes(filter, stored) ? summaryOf(stored) : null),
+        since: terms.since,
+        pick: (stored) => (passes(stored) ? summaryOf(stored) : null),
         signal: gone,
       })
       return {
@@ -134,11 +135,11 @@ export const deadLetterOperations: Operation[] = [
     success: { status: 200, description: 'The groups.', schema: deadLetterGroupsSchema },
     progress: z.object({ looked: count, total: count }).meta({ id: 'DeadLetterGroupsProgress' }),
     async handle({ query, gone }, { deadLetters, now }) {
-      const filter = filterOf(query, now())
+      const terms = deadLetterTerms(query, now())
       return {
         async run(progress) {
           const report = (looked: number, total: number) => progress({ looked, total })
-          const { groups, ...counts } = await groupDeadLetters(deadLetters.deadLetters, filter, report, gone)
+          const { groups, ...counts } = await groupDeadLetters(deadLetters, terms, report, gone)
           return { groups: groups.map(groupJson), ...counts }
         },
       }
@@ -158,7 +159,7 @@ export const deadLetterOperations: Operation[] = [
     }),
     success: { status: 200, description: 'The dead letter.', schema: deadLetterSchema },
     async handle({ params: { id }, gone }, { deadLetters }) {
-      const found = await deadLetters.deadLetters.byId(id, gone)
+      const found = await deadLetters.byId(id, gone)
       return { status: 200, body: jsonOf(found.at(-1)!) }
     },
   }),
