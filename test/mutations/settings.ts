@@ -335,6 +335,36 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
+    id: 'second-failures-sent-after-a-crash',
+    file: 'src/console/replays/dead-letter-run.ts',
+    find: '    await this.#recall(chosen, spans)\n',
+    replace: '',
+    test: {
+      file: 'console/replays/replay-crash.test.ts',
+      name: 'sent in full, in order and once, but for what a kill anywhere left unnoted',
+    },
+  },
+  {
+    id: 'replays-that-take-the-dead-letters-that-they-make',
+    file: 'src/console/replays/chosen-dead-letters.ts',
+    find: 'if (!named) return { partition, low, high: Math.max(low, end) }',
+    replace: 'if (!named) return { partition, low, high: Math.max(low, high, end) }',
+    test: {
+      file: 'console/replays/replay-crash.test.ts',
+      name: 'sent in full, in order and once, but for what a kill anywhere left unnoted',
+    },
+  },
+  {
+    id: 'dead-letters-of-an-erased-user-replayed',
+    file: 'src/console/replays/chosen-dead-letters.ts',
+    find: "if (this.#erasures.covers(stored.owner)) return { is: 'erased' }",
+    replace: '',
+    test: {
+      file: 'commands/dead-letters/dead-letters.test.ts',
+      name: 'dead letters that a deletion request covers are not listed, shown or replayed',
+    },
+  },
+  {
     id: 'replays-that-note-what-is-not-sent-yet',
     file: 'src/console/replays/replay-outbox.ts',
     find: 'const refused = await topic.append(batch.map(({ record }) => record))',

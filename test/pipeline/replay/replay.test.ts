@@ -163,6 +163,49 @@ test('dead letters of a destination are sent again by a replay, once each, under
   )
 })
 
+test('dead letters of all destinations are sent again, raw records arrive once their source exists, and erased users stay erased', async (t) => {
+  const deployment = await deploy(t)
+  const [crm, mail, late] = [await startReceiver(t), await startReceiver(t), await startReceiver(t)]
+  for (const [id, receiver] of [['crm', crm] as const, ['mail', mail] as const]) {
+    receiver.answer({ status: 400 })
+    await deployment.destination({ id, urls: [receiver.url] })
+  }
+  await deployment.forwarder()
+  const calls = callsOfUsers(20, 5)
+  const early = callsOfUsers(3, 3, 'early').map((call, n) => ({
+    ...call,
+    sourceId: 'blog',
+    userId: `e${n}`,
+  }))
+  await deployment.produce([...calls, ...early])
+  await until(async () => (await deployment.deadLetters()).length === 43, 30_000, 'dead letters')
+  await deployment.drained()
+  await deployment.destination({ id: 'late', source: 'blog', urls: [late.url] })
+  await appendErasures(deployment, { userId: 'u1' })
+  for (const receiver of [crm, mail]) receiver.answer({})
+
+  const console = await startConsole(deployment)
+  const { id } = await console.ok(201, 'POST', '/replays', { deadLetters: { all: true } })
+  const { totals, sent } = await replayIn(console, String(id), 'finished')
+  assert.deepEqual([totals.failed, totals.raw, totals.erased, sent], [32, 3, 8, 35], JSON.stringify(totals))
+  await Promise.all([crm.waitFor(36, 30_000), mail.waitFor(36, 30_000), late.waitFor(3, 30_000)])
+  for (const [name, receiver] of [['crm', crm] as const, ['mail', mail] as const]) {
+    const spared = calls.filter(({ userId }) => userId !== 'u1')
+    const again = keysOf(receiver).slice(20)
+    assert.deepEqual(again.toSorted(), spared.map(({ messageId }) => `${messageId}:${name}`).toSorted())
+    assertInOrder(receiver.requests.slice(20))
+  }
+  assert.deepEqual(new Set(idsOf(late.requests)), new Set(['early0', 'early1', 'early2']))
+  await deployment.drained()
+  const why = (await console.ok(200, 'GET', '/messages/m0')) as unknown as {
+    copies: { steps: { replay?: string | null }[] }[]
+  }
+  assert.ok(why.copies[0]!.steps.some(({ replay }) => replay === id))
+  const report = await auditOf(deployment)
+  assert.ok(report.ok, JSON.stringify(report))
+  assert.equal(report.destinations.find(({ destinationId }) => destinationId === 'crm')!.replayed, 16)
+})
+
 test('each URL of a destination that delivers to every one gets each call once, and a failed one what it refused', async (t) => {
   const deployment = await deploy(t)
   const [old, first, second] = [await startReceiver(t), await startReceiver(t), await startReceiver(t)]
