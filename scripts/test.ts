@@ -13,8 +13,8 @@ import { runTestFiles, startsCluster } from './run-test-files.ts'
 import { withTestServers } from './test-servers.ts'
 
 const root = join(import.meta.dirname, '..')
-/** For one test; a slow machine and a broker that restarts fit in. */
-const timeoutMs = 180_000
+/** For one test with all of its steps; a slow machine and a broker that restarts fit in. */
+const timeoutMs = 480_000
 
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
