@@ -4,7 +4,7 @@ import type { TopicNames } from '../topics.ts'
 
 /** What replaying a dead letter comes to. */
 export type Replay =
-  /** The delivery goes through the shortest tier, as if it had never been tried. */
+  /** The delivery goes to the replays' topic, as if it had never been tried. */
   | { kind: 'delivery'; record: RetryDelivery }
   /** A record that never became a delivery goes back as it was to the topic that it came from. */
   | { kind: 'raw'; topic: string; key: Uint8Array | null; value: Uint8Array }

@@ -93,10 +93,11 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
       await api('POST', '/replays', { deadLetters: { reason: ['rejected'], destination: ['crm'] } })
       await arrived('refused', 2)
       // An unreadable record becomes a dead letter as well, and is replayed to the tier that it came from.
-      await deployment.produce(topic('webhooks.retry.600ms'), 'no Avro')
-      await deadLetters('reason=undecodable', 1)
-      await api('POST', '/replays', { deadLetters: { reason: ['undecodable'] } })
+      for (const tier of ['300ms', '600ms'])
+        await deployment.produce(topic(`webhooks.retry.${tier}`), 'no Avro')
       await deadLetters('reason=undecodable', 2)
+      await api('POST', '/replays', { deadLetters: { reason: ['undecodable'] } })
+      await deadLetters('reason=undecodable', 4)
       // A forwarder writes into the settings that a URL is gone.
       await until(async () => {
         const { urls } = (await api('GET', '/destinations/old')) as { urls: { goneAt: string | null }[] }
