@@ -6,6 +6,7 @@ import { GroupLease } from '../../adapters/kafka/group/lease.ts'
 import { commitOf, progressOf } from '../../adapters/kafka/replay/replay-progress.ts'
 import { openReplaySource } from '../../adapters/kafka/replay/replay-source.ts'
 import { openReplayTopic } from '../../adapters/kafka/replay/replay-topic.ts'
+import { LedgerPasses } from '../../console/replays/ledger-passes.ts'
 import type { ReplayRig } from '../../console/replays/replay-source.ts'
 import { replayIdPrefix } from '../../core/delivery/delivery.ts'
 import { partPermissions } from '../../core/permissions.ts'
@@ -25,14 +26,16 @@ export function openReplays(
   /** Its leader runs the replay, and its offsets are how far it is. Deployments that share a GROUP_ID are apart. */
   const groupOf = (id: string): string => `${groupId}.replay.${topicPrefix}${id}`
   const codec = codecs.retries(replayTier.name)
+  const source = openReplaySource({
+    ...{ kafka, topics, groupId, codecs, log },
+    deadLetters: deadLetterSource(context),
+  })
   return {
     settings,
     topics,
     groupId,
-    source: openReplaySource({
-      ...{ kafka, topics, groupId, codecs, log },
-      deadLetters: deadLetterSource(context),
-    }),
+    source,
+    ledger: new LedgerPasses(source, topics.deliveries),
     async progress(id) {
       const look = async (admin: Admin) => {
         const all = await admin.listTopics()

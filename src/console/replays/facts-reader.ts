@@ -1,5 +1,4 @@
 import type { DeadLetter } from '../../core/delivery/delivery.ts'
-import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import { ReplayFacts } from '../../core/replay/replay-facts.ts'
 import { heldReplayId } from '../../core/replay/replay-rules.ts'
 import type { CallReplay } from '../../core/replay/replay-job.ts'
@@ -8,7 +7,7 @@ import type { SettingsState } from '../../core/settings/settings.ts'
 import { whenKnown } from '../../when-known.ts'
 import type { StoredRecord } from '../dead-letters/dead-letter-store.ts'
 import { ForwarderVersions } from './forwarder-versions.ts'
-import type { ReplayRig } from './replay-source.ts'
+import type { LedgerFollower, ReplayRig } from './replay-source.ts'
 
 /** What clocks of brokers, and of processes, may differ by. */
 const clockSkewMs = 60_000
@@ -20,8 +19,7 @@ export class FactsReader {
   readonly #job: CallReplay
   readonly #rig: ReplayRig
   readonly #from: number
-  /** By partition of the ledger, what is read next. */
-  #next: Map<number, number> | null = null
+  readonly #follower: LedgerFollower
   #epochs: SettingsEpochs
   #version = -1
 
@@ -44,11 +42,20 @@ export class FactsReader {
       },
       seed: rig.random(),
     })
+    this.#follower = {
+      destinationId: job.destinationId,
+      from: this.#from,
+      next: null,
+      add: (event, appendedAt) => {
+        this.facts.addEvent(event, appendedAt)
+        if (event.heartbeat) this.forwarders.add(event.heartbeat, appendedAt)
+      },
+    }
   }
 
   /** Reads everything that there is now. */
   async readOn(signal: AbortSignal): Promise<void> {
-    const { source, settings, topics } = this.#rig
+    const { source, settings, ledger } = this.#rig
     if (this.#job.pauseId === null && settings.state.version !== this.#version) {
       const { version } = settings.state
       const epochs = new SettingsEpochs(this.#job.destinationId)
@@ -56,22 +63,8 @@ export class FactsReader {
       this.#epochs = epochs
       this.#version = version
     }
-    const isFirst = this.#next === null
-    if (isFirst && this.#job.pauseId === null) await this.#readDeadLetters(signal)
-    const spans = await source.spans(topics.deliveries, isFirst ? this.#from : undefined)
-    const next = (this.#next ??= new Map(spans.map(({ partition, low }) => [partition, low])))
-    const left = spans.map((span) => ({ ...span, low: Math.max(span.low, next.get(span.partition) ?? 0) }))
-    const eventOf = source.eventsOf(this.#job.destinationId)
-    const add = (event: DeliveryEvent | null, at: number) => {
-      if (!event) return
-      this.facts.addEvent(event, at)
-      if (event.heartbeat) this.forwarders.add(event.heartbeat, at)
-    }
-    const take = ({ value, timestamp }: Pick<StoredRecord, 'value' | 'timestamp'>) =>
-      whenKnown(eventOf(value), (event) => add(event, timestamp))
-    await source.each(topics.deliveries, left, take, signal)
-    signal.throwIfAborted()
-    for (const { partition, high } of left) next.set(partition, high)
+    if (this.#follower.next === null && this.#job.pauseId === null) await this.#readDeadLetters(signal)
+    await ledger.read(this.#follower, signal)
   }
 
   async #readDeadLetters(signal: AbortSignal): Promise<void> {

@@ -34,6 +34,9 @@ export interface ReplayLease extends Lease {
   commit(progress: readonly ReplayProgress[]): Promise<void>
 }
 
+/** What is read of a record where only its value is wanted. */
+export type ValueRecord = Pick<StoredRecord, 'partition' | 'offset' | 'value' | 'timestamp'>
+
 /** What lies in Kafka. All reject with `kafka_unavailable`, `registry_unavailable` or `setup`. */
 export interface ReplaySource {
   /** What a topic holds now. With a time (epoch ms), from its first record of then or later. */
@@ -46,7 +49,7 @@ export interface ReplaySource {
   each(
     topic: string,
     spans: readonly PartitionSpan[],
-    take: (record: Pick<StoredRecord, 'value' | 'timestamp'>) => void | Promise<void>,
+    take: (record: ValueRecord) => void | Promise<void>,
     signal: AbortSignal,
   ): Promise<void>
   /** The settings from that time (epoch ms) on, one after another. */
@@ -59,10 +62,29 @@ export interface ReplaySource {
   storedDeadLetter(record: StoredRecord): Promise<StoredDeadLetter>
   /** Names of all topics that there are. */
   topics(): Promise<ReadonlySet<string>>
-  /** Reads events of the ledger; null also for one that says nothing of the destination, nor of the forwarders. */
+  /** Reads events of the ledger; null also for one that says nothing of these destinations, nor of the forwarders. */
   eventsOf(
-    destinationId: string,
+    destinationIds: readonly string[],
   ): (value: Uint8Array | null) => DeliveryEvent | null | Promise<DeliveryEvent | null>
+}
+
+/** A replay as it follows the ledger. */
+export interface LedgerFollower {
+  destinationId: string
+  /** Where it begins, epoch ms by the brokers' clocks. */
+  from: number
+  /** By partition, what it takes next; null before it has read anything. */
+  next: Map<number, number> | null
+  /** @param appendedAt by the broker's clock */
+  add(event: DeliveryEvent, appendedAt: number): void
+}
+
+export interface LedgerReader {
+  /**
+   * Resolves once the follower has taken all that the ledger held at the call. Rejects as the source does, and when the
+   * signal aborts; the follower may have taken a part then.
+   */
+  read(follower: LedgerFollower, signal: AbortSignal): Promise<void>
 }
 
 /** A delivery on its way to the replays' topic, or a record, as it was, to the topic that it came from. */
@@ -92,6 +114,8 @@ export interface ReplayRig {
   /** Of the forwarders' calls. */
   groupId: string
   source: ReplaySource
+  /** The ledger, for all replays of the process. */
+  ledger: LedgerReader
   /** How far a replay is, whoever runs it. */
   progress(id: string): Promise<ReplayProgress[]>
   /** Throws `conflict` while another process holds it. */

@@ -1,6 +1,7 @@
 // Replays whose process ends before any of its effects, on topics that outlive it.
 import { anyHost } from '../../../src/core/delivery/endpoint-url.ts'
 import assert from 'node:assert/strict'
+import { LedgerPasses } from '../../../src/console/replays/ledger-passes.ts'
 import { ReplayRunner } from '../../../src/console/replays/replay-runner.ts'
 import {
   keyOfPlace,
@@ -8,6 +9,7 @@ import {
   type ReplayedRecord,
   type ReplayProgress,
   type ReplayRig,
+  type ReplaySource,
 } from '../../../src/console/replays/replay-source.ts'
 import type { StoredDeadLetter, StoredRecord } from '../../../src/console/dead-letters/dead-letter-store.ts'
 import {
@@ -99,6 +101,30 @@ export async function runProcess(
   return !isCut
 }
 
+const sourceOf = (world: ReplayWorld): ReplaySource => ({
+  async spans(topic, since = -Infinity) {
+    if (topic === world.topics.deliveries) world.beat()
+    return world.partitions(topic).map((records, partition) => {
+      const first = records.findIndex(({ timestamp }) => timestamp >= since)
+      return { partition, low: first < 0 ? records.length : first, high: records.length }
+    })
+  },
+  committed: async () => world.look(),
+  read: (topic, spans) => mixed(world, topic, spans),
+  async each(topic, spans, take) {
+    for await (const record of mixed(world, topic, spans)) await take(record)
+  },
+  async *settings() {
+    yield* world.history
+  },
+  call: async (value) => world.valueOf(value) as never,
+  retry: async (value) => world.valueOf(value) as never,
+  deadLetter: async (value) => world.valueOf(value) as never,
+  storedDeadLetter: async (record) => storedIn(world, record),
+  topics: async () => new Set([world.topics.calls]),
+  eventsOf: () => async (value) => world.valueOf(value) as never,
+})
+
 function rigOf(
   world: ReplayWorld,
   process: number,
@@ -107,6 +133,7 @@ function rigOf(
   warnings: Set<string>,
 ): ReplayRig {
   let asks = 0
+  const source = sourceOf(world)
   return {
     settings: {
       get state() {
@@ -126,29 +153,8 @@ function rigOf(
     },
     topics: world.topics,
     groupId: kafkaGroup,
-    source: {
-      async spans(topic, since = -Infinity) {
-        if (topic === world.topics.deliveries) world.beat()
-        return world.partitions(topic).map((records, partition) => {
-          const first = records.findIndex(({ timestamp }) => timestamp >= since)
-          return { partition, low: first < 0 ? records.length : first, high: records.length }
-        })
-      },
-      committed: async () => world.look(),
-      read: (topic, spans) => mixed(world, topic, spans),
-      async each(topic, spans, take) {
-        for await (const record of mixed(world, topic, spans)) await take(record)
-      },
-      async *settings() {
-        yield* world.history
-      },
-      call: async (value) => world.valueOf(value) as never,
-      retry: async (value) => world.valueOf(value) as never,
-      deadLetter: async (value) => world.valueOf(value) as never,
-      storedDeadLetter: async (record) => storedIn(world, record),
-      topics: async () => new Set([world.topics.calls]),
-      eventsOf: () => async (value) => world.valueOf(value) as never,
-    },
+    source,
+    ledger: new LedgerPasses(source, world.topics.deliveries),
     progress: async () => structuredClone([...world.progress.values()]),
     async acquire() {
       if (world.lease !== null && world.lease.endsAt > timeNow())

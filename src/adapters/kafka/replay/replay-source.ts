@@ -63,20 +63,21 @@ export function openReplaySource({
     deadLetter: (value) => codecs.deadLetters.read(value as Buffer | null),
     storedDeadLetter: (record) => readDeadLetter(deadLetters, record as TopicRecord),
     topics: async () => new Set(await withAdmin(kafka, (admin) => admin.listTopics(), { needs })),
-    eventsOf(destinationId) {
-      const id = Buffer.from(destinationId)
-      return (value) => (mayConcern(id, value as Buffer) ? codecs.deliveries.read(value as Buffer) : null)
+    eventsOf(destinationIds) {
+      const ids = destinationIds.map((id) => Buffer.from(id))
+      return (value) => (mayConcern(ids, value as Buffer) ? codecs.deliveries.read(value as Buffer) : null)
     },
   }
 }
 
 /**
- * Whether a record of the ledger may say anything of the destination, by its bytes: there are thousands a second that do
+ * Whether a record of the ledger may say anything of these destinations, by its bytes: there are thousands a second that do
  * not, and decoding one takes ten times as long.
  */
-function mayConcern(destinationId: Buffer, value: Buffer | null): boolean {
+function mayConcern(destinationIds: readonly Buffer[], value: Buffer | null): boolean {
   const type = ledgerType(value)
   if (type === 'tally' || type === 'heartbeat') return true
   // A record that is skipped as a whole names no destination. Avro writes text as UTF-8.
-  return type === 'disposition' && (value!.includes(destinationId) || value!.includes(suppressed))
+  if (type !== 'disposition') return false
+  return destinationIds.some((id) => value!.includes(id)) || value!.includes(suppressed)
 }
