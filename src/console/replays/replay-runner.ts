@@ -3,21 +3,25 @@ import { replaysKeptMs } from '../../core/replay/replay-events.ts'
 import { heldReplayId } from '../../core/replay/replay-rules.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { pause } from '../../retry-forever.ts'
+import { waitsFor } from './chosen-calls.ts'
 import type { ReplayRig } from './replay-source.ts'
 import { ReplayEnded, runReplay } from './run-replay.ts'
 
-/** Replays that one process runs at once: each reads the ledger, and holds sets of offsets. */
-export const maxRunning = 4
+/** Replays that one process runs at once: each holds sets of offsets. They read the ledger together. */
+export const maxRunning = 8
 const lookEveryMs = 1_000
 /** How soon a replay that another process runs, or that failed, is tried again. Each try asks its holder for a sign of life. */
 const tryAgainMs = 10_000
 /** As long before a pause as calls may have waited when it began. */
 const beforePauseMs = 60_000
 
+/** Whose turn it takes: its destination's. Dead letters may be of any. */
+const ofJob = (job: ReplayJob): string => (job.deadLetters === null ? job.destinationId : '')
+
 /** Runs whatever replays are to run, and starts those of pauses that have ended. Until the signal aborts. */
 export class ReplayRunner {
   readonly #rig: ReplayRig
-  readonly #running = new Map<string, Promise<void>>()
+  readonly #running = new Map<string, { of: string; work: Promise<void> }>()
   readonly #notBefore = new Map<string, number>()
 
   constructor(rig: ReplayRig) {
@@ -32,21 +36,33 @@ export class ReplayRunner {
       for (const job of this.#due(only)) this.#begin(job, signal)
       await pause(lookEveryMs, signal)
     }
-    await Promise.all(this.#running.values())
+    await Promise.all([...this.#running.values()].map(({ work }) => work))
   }
 
   #due(only: string | null): ReplayJob[] {
     const now = performance.now()
-    const { replays } = this.#rig.settings.state
-    return [...replays.values()]
-      .filter(({ id, state }) => state === 'running' && !this.#running.has(id) && (only ?? id) === id)
-      .filter(({ id }) => (this.#notBefore.get(id) ?? 0) <= now)
-      .slice(0, Math.max(0, maxRunning - this.#running.size))
+    const { state } = this.#rig.settings
+    const due = [...state.replays.values()]
+      .filter((job) => job.state === 'running' && !this.#running.has(job.id) && (only ?? job.id) === job.id)
+      .filter((job) => (this.#notBefore.get(job.id) ?? 0) <= now && waitsFor(job, state) === null)
+    return this.#inTurns(due).slice(0, Math.max(0, maxRunning - this.#running.size))
+  }
+
+  /** The oldest first, of each destination one in turn: those of one that is paused often keep no other waiting. */
+  #inTurns(due: readonly ReplayJob[]): ReplayJob[] {
+    const turns = new Map<string, number>()
+    for (const { of } of this.#running.values()) turns.set(of, (turns.get(of) ?? 0) + 1)
+    const placed = due.map((job) => {
+      const turn = turns.get(ofJob(job)) ?? 0
+      turns.set(ofJob(job), turn + 1)
+      return { job, turn }
+    })
+    return placed.toSorted((a, b) => a.turn - b.turn).map(({ job }) => job)
   }
 
   #begin(job: ReplayJob, signal: AbortSignal): void {
     const work = this.#runOne(job, signal).finally(() => this.#running.delete(job.id))
-    this.#running.set(job.id, work)
+    this.#running.set(job.id, { of: ofJob(job), work })
   }
 
   async #runOne(job: ReplayJob, signal: AbortSignal): Promise<void> {

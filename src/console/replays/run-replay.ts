@@ -8,7 +8,13 @@ import type { ReplayLease, ReplayRig } from './replay-source.ts'
 
 const lookAgainMs = 1_000
 
-/** It was paused, cancelled or finished elsewhere: nothing is wrong. */
+/**
+ * How long a replay keeps what it has read while its destination is disabled or paused, in ms. Then it leaves its place to
+ * others, and begins to read again once it may send.
+ */
+const leaveAfterMs = 10_000
+
+/** It was paused, cancelled or finished elsewhere, or leaves its place: nothing is wrong. */
 export class ReplayEnded extends Error {}
 
 /**
@@ -65,11 +71,13 @@ async function waitForTurn(
   lease: ReplayLease,
   signal: AbortSignal,
 ): Promise<void> {
+  const began = performance.now()
   for (;;) {
     signal.throwIfAborted()
     lease.check()
     if (settings.state.replays.get(job.id)?.state !== 'running') throw new ReplayEnded()
     if (waitsFor(job, settings.state) === null) return
+    if (performance.now() - began >= leaveAfterMs) throw new ReplayEnded()
     await pause(lookAgainMs, signal)
   }
 }

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { maxRunning, ReplayRunner } from '../../../src/console/replays/replay-runner.ts'
+import type { LedgerFollower, ReplayRig } from '../../../src/console/replays/replay-source.ts'
+import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
+import { decide } from '../../../src/core/settings/decide.ts'
+import { evolve } from '../../../src/core/settings/events.ts'
+import { initialSettings } from '../../../src/core/settings/settings.ts'
+import { topicNames } from '../../../src/core/topics.ts'
+import { quickTime, timeNow } from '../../support/quick-time.ts'
+import { until } from '../../support/until.ts'
+
+/** Replays whose runner begins them; none of them comes to an end. */
+class Runs {
+  state = initialSettings
+  /** By how far it got: ids, in the order of their beginning. */
+  readonly begun: string[] = []
+  readonly released: string[] = []
+  /** Called when a replay to that destination reads the ledger; unless it returns true, that takes hours. */
+  onRead: (destinationId: string) => boolean = () => false
+  readonly #ending = new AbortController()
+  #ended: Promise<void> = Promise.resolve()
+
+  constructor(destinationIds: readonly string[]) {
+    this.execute({ type: 'create_source', id: 'shop', name: 'S', writeKey: 'k', enabled: true })
+    for (const id of destinationIds) {
+      const rest = { headers: [], sharedSecret: null, options: {}, enabled: true }
+      const urls = ['https://example.com/']
+      this.execute({ type: 'create_destination', id, name: id, sourceIds: ['shop'], urls, ...rest })
+    }
+  }
+
+  execute(command: SettingsCommand): void {
+    const decision = decide(command, this.state)
+    assert(decision.accepted, JSON.stringify(decision))
+    if (decision.event) this.state = evolve(this.state, decision.event)
+  }
+
+  ask(id: string, destinationId: string): void {
+    const all = { types: null, events: null, user: null, messageId: null, rate: null }
+    const terms = { deadLetters: null, destinationId, only: ['failed' as const], since: 0, until: 1, ...all }
+    this.execute({ type: 'start_replay', id, terms, pauseId: null, keptSince: null, at: timeNow() })
+  }
+
+  run(t: TestContext): void {
+    const state = () => this.state
+    const rig = {
+      settings: {
+        get state() {
+          return state()
+        },
+        catchUp: async () => {},
+        perform: () => assert.fail('no replay comes to its end'),
+      },
+      topics: topicNames(''),
+      groupId: 'g',
+      source: {
+        spans: async () => [],
+        each: async () => {},
+        settings: async function* () {},
+        committed: async () => new Map(),
+      },
+      ledger: {
+        read: async ({ destinationId }: LedgerFollower, signal: AbortSignal) => {
+          if (!this.onRead(destinationId)) await this.#hang(signal)
+        },
+      },
+      acquire: async (id: string) => {
+        this.begun.push(id)
+        return { check() {}, commit: async () => {}, release: async () => void this.released.push(id) }
+      },
+      progress: async () => [],
+      openTopic: async () => ({ append: async () => [], lag: async () => 0, close() {} }),
+      log: { info() {}, warn: (...said: unknown[]) => assert.fail(JSON.stringify(said)) },
+      random: () => 1,
+      now: timeNow,
+    } as unknown as ReplayRig
+    this.#ended = new ReplayRunner(rig).run(this.#ending.signal)
+    t.after(() => {
+      this.#ending.abort()
+      return this.#ended
+    })
+  }
+
+  async #hang(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const { promise, reject } = Promise.withResolvers<void>()
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+    return promise
+  }
+}
+
+test('many replays of one destination keep that of another one no moment waiting', async (t) => {
+  quickTime(t)
+  const runs = new Runs(['busy', 'other'])
+  for (let index = 0; index < 2 * maxRunning; index++) runs.ask(`busy-${index}`, 'busy')
+  runs.ask('of-another', 'other')
+  runs.run(t)
+  await until(() => runs.begun.length === maxRunning, 600_000)
+  assert.deepEqual(runs.begun.slice(0, 2), ['busy-0', 'of-another'])
+  assert.deepEqual(
+    runs.begun.slice(2),
+    Array.from({ length: maxRunning - 2 }, (_, index) => `busy-${index + 1}`),
+  )
+})
+
+const pauseOf = (id: string): SettingsCommand => ({
+  ...{ type: 'pause_destination', id, pauseId: `p-${id}` },
+  ...{ at: timeNow(), until: null },
+})
+
+test('a replay to a destination that is paused or disabled is not begun, and takes no place', async (t) => {
+  quickTime(t)
+  const runs = new Runs(['paused', 'disabled', 'other'])
+  for (let index = 0; index < maxRunning; index++) runs.ask(`paused-${index}`, 'paused')
+  for (let index = 0; index < maxRunning; index++) runs.ask(`disabled-${index}`, 'disabled')
+  runs.ask('of-another', 'other')
+  runs.execute(pauseOf('paused'))
+  runs.execute({ type: 'disable_destination', id: 'disabled' })
+  runs.run(t)
+  await until(() => runs.begun.includes('of-another'), 600_000)
+  assert.deepEqual(runs.begun, ['of-another'])
+  runs.execute({ type: 'enable_destination', id: 'disabled' })
+  await until(() => runs.begun.includes('disabled-0'), 600_000)
+})
+
+test('a replay whose destination is disabled while it runs leaves its place, and goes on once it may send', async (t) => {
+  quickTime(t)
+  const runs = new Runs(['disabled', 'other'])
+  for (let index = 0; index < maxRunning; index++) runs.ask(`first-${index}`, 'disabled')
+  runs.onRead = (id) => {
+    if (id !== 'disabled') return false
+    runs.execute({ type: 'disable_destination', id })
+    return true
+  }
+  runs.run(t)
+  await until(() => runs.begun.length === maxRunning, 600_000)
+  runs.ask('of-another', 'other')
+  await until(() => runs.begun.includes('of-another'), 600_000)
+  assert.ok(runs.released.length > 0, 'one has left its place')
+  await until(() => runs.released.length >= maxRunning, 600_000)
+  runs.onRead = () => false
+  runs.execute({ type: 'enable_destination', id: 'disabled' })
+  await until(() => runs.begun.filter((id) => id === 'first-0').length === 2, 600_000)
+})
