@@ -63,7 +63,7 @@ function printCalls({ pauseId, since, until, only, types, events, user, messageI
 }
 
 function printChoice({ ids, reason, destination, status, kinds }: DeadLetterChoice, period: string): void {
-  line('dead letters', ids ? ids.join(', ') : `that failed${period}`)
+  line('dead letters', ids ? ids.join(', ') : period === '' ? 'of any time' : `that failed${period}`)
   line('reasons', reason && reason.join(', '))
   line('to', destination && destination.join(', '))
   line('last status', status && status.join(', '))
