@@ -1,6 +1,7 @@
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { messageOf } from '../../src/errors.ts'
 import { startChild, type ChildExit, type ChildProcess } from '../../src/local/child-process.ts'
 import { freePort } from '../../src/local/ports.ts'
 import { until } from '../support/until.ts'
@@ -30,6 +31,8 @@ export class Seat {
   #ending = false
   frozen = false
   clockOffsetMs = 0
+  /** Its last answer to `ask`. */
+  said = 'nothing'
   tiers: string
   /** One fault at a time. */
   busy = false
@@ -139,9 +142,10 @@ export class Seat {
       const response = await fetch(`http://127.0.0.1:${this.#port}/${path}`, {
         signal: AbortSignal.timeout(5_000),
       })
-      await response.arrayBuffer()
+      this.said = await response.text()
       return response.status
-    } catch {
+    } catch (error) {
+      this.said = `nothing (${messageOf(error)})`
       return null
     }
   }

@@ -163,7 +163,9 @@ export async function run(options: Options, folder: string, control: RunControl)
     if (hasSideWork) {
       receivers.fix()
       const isBroken = options.kinds.includes('broker-restarted')
-      await (isBroken ? schedule.during(context, () => side.replay()) : side.replay())
+      const replay = () => side.replay(replayedMs * options.patience)
+      if (!(await (isBroken ? schedule.during(context, replay) : replay())))
+        findings.add('side work that is not done', 'the replay of dead letters, in time')
     }
     moving.stop()
     await load.stop()

@@ -318,7 +318,7 @@ test('a replay that is left to the consoles is a job at once, and listed as one 
   const [id] = /replay-\S+/.exec(stdout)!
   const run = (...args: string[]) => postrider('replays', ...args)
   assert.match((await run('list')).stdout, new RegExp(`\\n${id} +- +running +dead letters +- +- *\\n`))
-  assert.match((await run('show', id)).stdout, /\ndead letters that failed\nlooked at +0 of about 6\n/)
+  assert.match((await run('show', id)).stdout, /\ndead letters of any time\nlooked at +0 of about 6\n/)
   assert.equal((await run('cancel', id)).stdout, `replay ${id} is cancelled\n`)
 })
 

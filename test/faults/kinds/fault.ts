@@ -82,7 +82,7 @@ export async function recovered(
         } catch {
           if (seat.frozen || (lock !== 'infrastructure' && context.infrastructureFailed(began))) continue
           context.finding(
-            `${seat.name} takes no work ${(readyMs * context.patience) / 1_000} s after ${after}`,
+            `${seat.name} takes no work ${(readyMs * context.patience) / 1_000} s after ${after}: it says ${seat.said}`,
           )
           return
         }

@@ -85,8 +85,9 @@ export class SideWork {
     return inTime
   }
 
-  /** All dead letters of the destination that is fixed by now; and what another one has had. */
-  async replay(): Promise<void> {
+  /** All dead letters of the destination that is fixed by now; and what another one has had. False when it lasts longer. */
+  async replay(withinMs: number): Promise<boolean> {
+    const deadline = Date.now() + withinMs
     await this.#holds.sendAgain()
     const from = Date.now()
     const deadLetters = { destination: [fixedDestination] }
@@ -98,12 +99,14 @@ export class SideWork {
       totals: { refused: number }
     } | null
     while (replay?.state === 'running') {
+      if (Date.now() > deadline) return false
       await delay(1_000)
       replay = (await this.#ask('the replay', 'GET', `/replays/${replay.id}`)) as typeof replay
     }
-    if (!replay) return
+    if (!replay) return true
     const { sent, totals } = replay
     this.notes.replay = { from, to: Date.now(), replayed: sent, refused: totals.refused }
+    return true
   }
 
   async #run(): Promise<void> {
