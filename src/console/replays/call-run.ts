@@ -10,7 +10,7 @@ import { tierOfTopic } from '../../core/topics.ts'
 import { pause } from '../../retry-forever.ts'
 import type { StoredRecord } from '../dead-letters/dead-letter-store.ts'
 import { chosenOf, isRetryWanted, spansBetween } from './chosen-calls.ts'
-import { FactsReader } from './facts-reader.ts'
+import type { FactsReader } from './facts-reader.ts'
 import { headersOf } from './record-headers.ts'
 import type { ReplayOutbox } from './replay-outbox.ts'
 import type { PartitionSpan, ReplayRig } from './replay-source.ts'
@@ -31,11 +31,17 @@ export class CallRun {
   readonly #taker: RecordTaker
   #erasures: { covers(call: ErasableCall): boolean } = { covers: () => false }
 
-  constructor(job: CallReplay, rig: ReplayRig, outbox: ReplayOutbox, signal: AbortSignal) {
+  constructor(
+    job: CallReplay,
+    rig: ReplayRig,
+    outbox: ReplayOutbox,
+    reader: FactsReader,
+    signal: AbortSignal,
+  ) {
     this.#job = job
     this.#rig = rig
     this.#signal = signal
-    this.#reader = new FactsReader(job, rig)
+    this.#reader = reader
     this.#outbox = outbox
     this.#taker = new RecordTaker(rig.source, outbox, signal)
   }

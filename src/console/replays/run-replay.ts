@@ -3,15 +3,13 @@ import { pause } from '../../retry-forever.ts'
 import { CallRun } from './call-run.ts'
 import { waitsFor } from './chosen-calls.ts'
 import { DeadLetterRun } from './dead-letter-run.ts'
+import { FactsReader } from './facts-reader.ts'
 import { ReplayOutbox } from './replay-outbox.ts'
 import type { ReplayLease, ReplayRig } from './replay-source.ts'
 
 const lookAgainMs = 1_000
 
-/**
- * How long a replay keeps what it has read while its destination is disabled or paused, in ms. Then it leaves its place to
- * others, and begins to read again once it may send.
- */
+/** How long a replay keeps its place while its destination is disabled or paused, in ms. Then others have it. */
 const leaveAfterMs = 10_000
 
 /** It was paused, cancelled or finished elsewhere, or leaves its place: nothing is wrong. */
@@ -20,11 +18,14 @@ export class ReplayEnded extends Error {}
 /**
  * Runs a replay to its end, from where the last process stopped. Throws ReplayEnded, `conflict` when the lease was lost,
  * and what the rig rejects with.
+ *
+ * @param reader what it has read so far, of a replay of calls; null for one of dead letters
  */
 export async function runReplay(
   job: ReplayJob,
   rig: ReplayRig,
   lease: ReplayLease,
+  reader: FactsReader | null,
   signal: AbortSignal,
 ): Promise<void> {
   const topic = await rig.openTopic()
@@ -35,7 +36,7 @@ export async function runReplay(
     const before = await rig.progress(job.id)
     const turn = () => waitForTurn(job, rig, lease, signal)
     const outbox = new ReplayOutbox({ job, topic, lease, before, signal, turn })
-    await sendAll(job, rig, outbox, signal)
+    await sendAll(job, rig, outbox, reader, signal)
     const { totals } = outbox
     await rig.settings.perform({ type: 'finish_replay', id: job.id, at: rig.now(), totals })
   } finally {
@@ -48,13 +49,14 @@ async function sendAll(
   job: ReplayJob,
   rig: ReplayRig,
   outbox: ReplayOutbox,
+  reader: FactsReader | null,
   signal: AbortSignal,
 ): Promise<void> {
   try {
     await rig.settings.catchUp(signal)
     await (
       job.deadLetters === null
-        ? new CallRun(job, rig, outbox, signal)
+        ? new CallRun(job, rig, outbox, reader ?? new FactsReader(job, rig), signal)
         : new DeadLetterRun(job, rig, outbox, signal)
     ).run()
   } catch (error) {
