@@ -86,5 +86,5 @@ process.on('unhandledRejection', (error) => {
   throw error
 })
 
-// A fault that was under way when the run broke off waits for brokers and processes that are gone by now.
+// A fault that had begun when the run broke off waits for brokers and processes that are gone by now.
 process.exit(await main(process.argv.slice(2)))
