@@ -39,8 +39,11 @@ export const tooManyInterims = 'the server sends too many interim responses'
 /** A body in any of these would not be text, and secrets in it would not be found. */
 export const isEncoding = (contentEncoding: string): boolean => !/^(?:identity)?$/.test(contentEncoding)
 
-/** A Connection field that ends the connection, in lower case. Space around a member is also tabs (RFC 9110, 5.6.3). */
-export const saysClose = (connection: string): boolean => /(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(connection)
+/**
+ * A Connection field that ends the connection, in lower case. Space around a member is also tabs (RFC 9110, 5.6.3). With more
+ * behind such a space it is no member, and believed all the same: a connection may be closed at any time.
+ */
+export const saysClose = (connection: string): boolean => /(?:^|,)[\t ]*close(?:[\t ,]|$)/.test(connection)
 
 /** What a Keep-Alive field says: it is in no RFC, but servers send it. Lower case. */
 export function keepAliveOf(field: string): { seconds: number | null; isLast: boolean } {

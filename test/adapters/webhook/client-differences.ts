@@ -98,7 +98,7 @@ export const clientDifferences: readonly ClientDifference[] = [
     direct: 'refuses the response',
     undici: 'passes over them',
     rfc: '9112, 2.2: a server should ignore them before a request; a client has no such rule',
-    applies: inAnswer(/(^|\r\n\r\n)[\r\n]+(HTTP|$)/),
+    applies: inAnswer(/(^|\r\n\r\n)[\r\n]+(H|$)/),
     how: ['only undici takes it', 'only direct sends the request again'],
   },
   {

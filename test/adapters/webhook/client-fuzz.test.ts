@@ -21,6 +21,8 @@ const keptSeeds: readonly number[] = [
   101_704, 103_552, 104_851, 105_153, 107_288, 108_110, 108_215, 108_654, 110_081,
   // A close in trailers, which llhttp heeds; and HTTP/9.1 or 0.1, which is no HTTP for one of them.
   208_473, 211_981, 215_486, 221_513, 20_018_652, 20_021_465,
+  // A Connection that says close and more behind a tab; and empty lines with half a word behind them.
+  256_444, 20_047_921,
 ]
 
 /** Then it is enough. */
