@@ -195,10 +195,9 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
     )
     const its = [...delivery.arrivals].filter((row) => arrivals.get('url', row) === url)
     const came = its.map((row) => arrivals.get('at', row)).sort((a, b) => a - b)
-    // A connection that was kept and is closed without an answer costs no attempt: the same one is sent once more. What is no
-    // HTTP ends a connection too, maybe for a request that was read there only later.
+    // A connection that was kept and is closed without an answer costs no attempt: the same one is sent once more.
     const wasCutOff = its.some((row) =>
-      ['reset', 'close', 'garbage', 'unknowable'].includes(answerOf(arrivals.get('answer', row))),
+      ['reset', 'close', 'unknowable'].includes(answerOf(arrivals.get('answer', row))),
     )
     if (came.length !== rounds.length || wasCutOff) continue
     for (const [index, row] of rounds.entries()) {

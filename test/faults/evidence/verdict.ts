@@ -264,11 +264,9 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
       if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, at)
       continue
     }
-    // All URLs of a delivery are tried at once: what another one of the same round got is no repeat. While brokers cannot be
-    // reached no request begins, and one that is queued then goes out when they can.
+    // All URLs of a delivery are tried at once: what another one of the same round got is no repeat.
     const together = delivery.slot.url === null && delivery.slot.destination.urls.length > 1
-    const isHalted = disturbances.some(({ from, to }) => from <= at && to >= first)
-    if (together && (isHalted || at - first < roundMs * judging.patience)) continue
+    if (together && at - first < roundMs * judging.patience) continue
     if (delivery.calls.length > 1) {
       tally.repeatedByCallCopies++
     } else if ([...delivery.retryRecords].some((row) => retryRecords.get('at', row) >= first)) {
