@@ -1,6 +1,6 @@
 // The product as it is, in a process of its own: a collector composed as the command does it, with /metrics served.
 import pino from 'pino'
-import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
+import { contextOf } from '../../src/commands/context.ts'
 import { MetricsPage } from '../../src/adapters/metrics/page.ts'
 import { openMonitoringServer } from '../../src/adapters/monitoring-server.ts'
 import { openCollector } from '../../src/commands/collector/open-collector.ts'
@@ -23,9 +23,7 @@ process.on('message', () => {
 process.on('disconnect', () => stopping.abort())
 
 const { part, counts, checks, listening } = openCollector({
-  config,
-  kafka: createKafka(config, log),
-  log,
+  ...contextOf({ config, log }),
   host: '127.0.0.1',
 })
 const page = new MetricsPage()

@@ -1,7 +1,7 @@
 // The product as it is, in a process of its own: a forwarder composed as the command does it, with its log and with
 // /metrics served and scraped. It reports when it is ready for work, and its CPU time and memory on request.
 import { get } from 'node:http'
-import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
+import { contextOf } from '../../src/commands/context.ts'
 import { createLog, secretsOf } from '../../src/adapters/log.ts'
 import { MetricsPage } from '../../src/adapters/metrics/page.ts'
 import { openMonitoringServer } from '../../src/adapters/monitoring-server.ts'
@@ -32,7 +32,7 @@ process.on('message', (message: { stop?: boolean }) => {
 })
 process.on('disconnect', () => stopping.abort())
 
-const { part, counts, checks } = openForwarder({ config, kafka: createKafka(config, log), log })
+const { part, counts, checks } = openForwarder(contextOf({ config, log }))
 const page = new MetricsPage()
 page.add(counts)
 const monitoring = await openMonitoringServer({ port: 0, host: '127.0.0.1', page, checks, log })

@@ -1,10 +1,11 @@
 // What every command shares: settings, log, a Kafka client, stopping, and how errors become exit codes.
-import { Option } from 'commander'
-import type { Command } from 'commander'
+import type { Command, Option } from 'commander'
 import type { Kafka } from 'kafkajs'
 import { createKafka } from '../adapters/kafka/patched-client.ts'
 import { loginOf } from '../adapters/kafka/secure/kafka-login.ts'
 import { createLog, secretsOf } from '../adapters/log.ts'
+import { createCodecs, type Codecs } from '../adapters/schema-registry/codecs.ts'
+import { topicNames, type TopicNames } from '../core/topics.ts'
 import type { Logger } from '../adapters/log.ts'
 import { clearTextWarnings, loadConfig } from '../config/config.ts'
 import type { Config } from '../config/config.ts'
@@ -13,14 +14,33 @@ import type { Environment } from '../config/read-environment.ts'
 import { variableNames, variables } from '../config/variables.ts'
 import type { VariableName } from '../config/variables.ts'
 import { failAs, failWith, logStrayErrorsTo } from './fail.ts'
-import { usageError } from './flags.ts'
+import { SettingOption, usageError } from './flags.ts'
 
-/** What commands and parts work with. */
+/** What commands and parts work with: one of each for the whole process, made when it is first asked for. */
 export interface Context {
   config: Config
   log: Logger
-  /** One client for the whole process; made when first asked for. */
   kafka: Kafka
+  topics: TopicNames
+  codecs: Codecs
+}
+
+/** Asks Kafka and the registry for nothing yet. */
+export function contextOf({ config, log }: Pick<Context, 'config' | 'log'>, kafkaLog = log): Context {
+  const topics = topicNames(config.topicPrefix)
+  let kafka: Kafka | undefined
+  let codecs: Codecs | undefined
+  return {
+    config,
+    log,
+    topics,
+    get kafka() {
+      return (kafka ??= createKafka(config, kafkaLog))
+    },
+    get codecs() {
+      return (codecs ??= createCodecs({ registry: config.registry, topics, log }))
+    },
+  }
 }
 
 export interface ContextOptions {
@@ -61,31 +81,27 @@ export function loadContext(command: Command, options: ContextOptions = {}): Con
   if (options.longLived) for (const warning of clearTextWarnings(config)) log.warn(warning)
   // A command that ends says in one line what kafkajs would say at each try.
   const kafkaLog = options.longLived || env.LOG_LEVEL ? log : log.child({}, { level: 'error' })
-  let kafka: Kafka | undefined
-  return {
-    config,
-    log,
-    get kafka() {
-      return (kafka ??= createKafka(config, kafkaLog))
-    },
-  }
+  return contextOf({ config, log }, kafkaLog)
 }
 
 const flagOf = (name: VariableName): string => `--${name.toLowerCase().replaceAll('_', '-')}`
 
-/** A flag that sets an environment variable's setting, for commands where that is handy: `--metrics-port <value>`. */
+/** For commands where that is handy: `--metrics-port <value>`. */
 export function settingOption(name: VariableName): Option {
   const { meaning, takes } = variables[name]
-  return new Option(`${flagOf(name)} <value>`, `${meaning} Takes ${takes}. Else ${name}.`)
+  return new SettingOption(`${flagOf(name)} <value>`, `${meaning} Takes ${takes}. Else ${name}.`)
 }
 
 /** The settings that were given as flags, on the command itself or before it. */
 function settingFlags(command: Command): Environment {
-  const options: Record<string, unknown> = command.optsWithGlobals()
   const flags: Record<string, string> = {}
+  const given = new Map<string, unknown>()
+  for (let each: Command | null = command; each !== null; each = each.parent)
+    for (const option of each.options)
+      if (option instanceof SettingOption && !given.has(option.long!))
+        given.set(option.long!, each.getOptionValue(option.attributeName()))
   for (const name of variableNames) {
-    const key = name.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
-    const text = options[key]
+    const text = given.get(flagOf(name))
     if (text === '') throw usageError(`${flagOf(name)} is empty; it takes ${variables[name].takes}`)
     if (typeof text === 'string') flags[name] = text
   }

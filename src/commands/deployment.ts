@@ -6,24 +6,10 @@ import type { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
 import { fetchRange } from '../adapters/kafka/read/topic-offsets.ts'
 import { AddressGuard } from '../adapters/webhook/address-guard.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
-import { createCodecs, type Codecs } from '../adapters/schema-registry/codecs.ts'
-import { topicNames, type TopicNames } from '../core/topics.ts'
 import { commandActor } from './settings/actor.ts'
 import type { Context } from './context.ts'
 
-/** A deployment as a process works with it. */
-export interface Deployment extends Context {
-  topics: TopicNames
-  codecs: Codecs
-}
-
-/** Asks Kafka and the registry for nothing yet. */
-export function deploymentOf({ config, kafka, log }: Context): Deployment {
-  const topics = topicNames(config.topicPrefix)
-  return { config, kafka, log, topics, codecs: createCodecs({ registry: config.registry, topics, log }) }
-}
-
-interface LogOptions {
+export interface LogOptions {
   logCounts?: LogCounts | undefined
   /** Like the topic reader's. */
   maxWaitMs?: number
@@ -36,7 +22,7 @@ interface SettingsOptions extends LogOptions {
   actor?: (() => string) | undefined
 }
 
-const logOf = ({ config, kafka, log }: Deployment, { logCounts, maxWaitMs, transactions }: LogOptions) => ({
+const logOf = ({ config, kafka, log }: Context, { logCounts, maxWaitMs, transactions }: LogOptions) => ({
   kafka,
   groupId: config.groupId,
   log,
@@ -46,7 +32,7 @@ const logOf = ({ config, kafka, log }: Deployment, { logCounts, maxWaitMs, trans
 })
 
 /** The settings; started and closed by the caller. */
-export const settingsOf = (deployment: Deployment, options: SettingsOptions): SettingsLog =>
+export const settingsOf = (deployment: Context, options: SettingsOptions): SettingsLog =>
   new SettingsLog({
     ...logOf(deployment, options),
     actor: options.actor,
@@ -56,7 +42,7 @@ export const settingsOf = (deployment: Deployment, options: SettingsOptions): Se
   })
 
 /** The settings' log as it is read from its beginning. */
-export const settingsHistoryOf = ({ kafka, topics, log, codecs }: Deployment): SettingsHistorySource => ({
+export const settingsHistoryOf = ({ kafka, topics, log, codecs }: Context): SettingsHistorySource => ({
   kafka,
   topic: topics.settings,
   log,
@@ -64,7 +50,7 @@ export const settingsHistoryOf = ({ kafka, topics, log, codecs }: Deployment): S
 })
 
 /** The erased users; started and closed by the caller. */
-export const erasuresOf = (deployment: Deployment, options: LogOptions): ErasureLog =>
+export const erasuresOf = (deployment: Context, options: LogOptions): ErasureLog =>
   new ErasureLog({
     ...logOf(deployment, options),
     topic: deployment.topics.erasures,
@@ -72,27 +58,22 @@ export const erasuresOf = (deployment: Deployment, options: LogOptions): Erasure
   })
 
 /** The suppressed users; started and closed by the caller. */
-export const suppressionsOf = (deployment: Deployment, options: LogOptions): SuppressionLog =>
+export const suppressionsOf = (deployment: Context, options: LogOptions): SuppressionLog =>
   new SuppressionLog({ ...logOf(deployment, options), topic: deployment.topics.suppressions })
 
-/** A command at a terminal closes soon. */
-const atTerminal: LogOptions = { maxWaitMs: 50 }
-
-/** As `settingsOf`, for a command at a terminal. */
-export const openSettings = (context: Context): SettingsLog =>
-  settingsOf(deploymentOf(context), { ...atTerminal, actor: commandActor })
+/** As `settingsOf`, for a command at a terminal, which closes soon. */
+export const openSettings = (deployment: Context): SettingsLog =>
+  settingsOf(deployment, { maxWaitMs: 50, actor: commandActor })
 
 /** As `erasuresOf`, for a command at a terminal. Rejects when there is no Kafka. */
 export async function openErasures(context: Context): Promise<ErasureLog> {
-  const deployment = deploymentOf(context)
   // A part waits for brokers for ever; a user at a terminal wants an error.
-  await fetchRange(context.kafka, deployment.topics.erasures)
-  return erasuresOf(deployment, atTerminal)
+  await fetchRange(context.kafka, context.topics.erasures)
+  return erasuresOf(context, { maxWaitMs: 50 })
 }
 
 /** As `suppressionsOf`, for a command at a terminal. Rejects when there is no Kafka. */
 export async function openSuppressionLog(context: Context): Promise<SuppressionLog> {
-  const deployment = deploymentOf(context)
-  await fetchRange(context.kafka, deployment.topics.suppressions)
-  return suppressionsOf(deployment, atTerminal)
+  await fetchRange(context.kafka, context.topics.suppressions)
+  return suppressionsOf(context, { maxWaitMs: 50 })
 }

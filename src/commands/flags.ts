@@ -4,6 +4,9 @@ import { Option } from 'commander'
 import { parseMoment } from '../core/duration.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 
+/** A flag that sets an environment variable's setting. Another flag of the same name, such as a destination's, does not. */
+export class SettingOption extends Option {}
+
 export interface JsonFlag {
   json?: true
 }
@@ -35,9 +38,6 @@ export function namesOf<T extends string>(
   if (known && wrong !== undefined) throw flagError(flag, wrong, known.join(', '))
   return [...new Set(names)] as T[]
 }
-
-/** A rate as settings have it; a number alone is one a second, as with `--rate`. */
-export const rateOf = (text: string): string => (/^\d+$/.test(text) ? `${text}/s` : text)
 
 /** `--since` and `--until` in epoch milliseconds; null where they are not given. Throws PostriderError 'usage'. */
 export function readPeriod(

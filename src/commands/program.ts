@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { version } from '../version.ts'
+import { SettingOption } from './flags.ts'
 
 interface Entry {
   name: string
@@ -200,7 +201,7 @@ export async function program(args: readonly string[]): Promise<Command> {
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
   explainErrors(root)
-  for (const [flags, description] of globalOptions) root.option(flags, description)
+  for (const [flags, description] of globalOptions) root.addOption(new SettingOption(flags, description))
   const asked = commandAskedFor(args)
   for (const { name, summary, make } of entries) {
     const command = name === asked ? await make() : new Command(name)

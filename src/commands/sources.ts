@@ -2,7 +2,8 @@ import { Command } from 'commander'
 import { newWriteKey, sourceKind, type SourceView } from '../console/sources.ts'
 import type { Source } from '../core/settings/settings.ts'
 import { runAction } from './context.ts'
-import { rateOf, type JsonFlag } from './flags.ts'
+import { rateOf } from '../core/pacing/rate.ts'
+import type { JsonFlag } from './flags.ts'
 import { printable } from './output.ts'
 import {
   addListCommand,

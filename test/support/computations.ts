@@ -32,10 +32,12 @@ export async function computationsOf(
 ): Promise<ComputationsUnderTest> {
   const storePath = folder ?? (await temporaryFolder(t))
   const lines: LogLine[] = []
-  const { config, kafka, settings, topics } = deployment
+  const { config, kafka, settings, topics, codecs } = deployment
   const open = await openComputations({
     config: { ...config, storePath },
     kafka,
+    topics,
+    codecs,
     log: pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line) as LogLine) }),
     settings: {
       get state() {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import Ajv2020 from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import pino from 'pino'
-import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
+import { contextOf } from '../../src/commands/context.ts'
 import { openConsole, type OpenConsoleOptions } from '../../src/commands/console/open-console.ts'
 import { type Deployment, type LogLine } from './deployment/deployment.ts'
 import { until } from './until.ts'
@@ -54,10 +54,8 @@ export async function startConsole(
   const log = pino({ level: 'debug' }, { write: (line) => void lines.push(JSON.parse(line) as LogLine) })
   const storePath = await mkdtemp(join(tmpdir(), 'postrider-test-'))
   const config = { ...deployment.config, consolePort: 0, adminToken, storePath, ...options.config }
-  const kafka = createKafka(config, silentLog)
   const open = openConsole({
-    kafka,
-    log,
+    ...contextOf({ config, log }, silentLog),
     host: '127.0.0.1',
     // A few consumers more for each console: only where a test is about them.
     operationalEvents: null,

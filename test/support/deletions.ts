@@ -34,8 +34,8 @@ export async function ok(
 
 /** Deletion requests in this process, which is quicker than a command. */
 export function deletionsIn(deployment: Deployment): OpenDeletions {
-  const { config, kafka, settings } = deployment
-  const deletions = openDeletions({ config, kafka, log: silentLog }, settings)
+  const { settings } = deployment
+  const deletions = openDeletions({ ...deployment, log: silentLog }, settings)
   deployment.endFirst(() => deletions.close())
   return deletions
 }

@@ -8,7 +8,6 @@ import { auditFailure } from '../../core/operational/audit-failure.ts'
 import { messageOf } from '../../errors.ts'
 import { lineOf, pageOf } from './describe.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
 import { print, printJson } from '../output.ts'
 import { readPeriod } from '../flags.ts'
 import { sendFound } from '../operational/send-event.ts'
@@ -37,9 +36,8 @@ async function run(
   command: Command,
 ): Promise<void> {
   const period = readPeriod(options, Date.now())
-  const context = loadContext(command)
-  const { config, ...deployment } = deploymentOf(context)
-  const source = openAuditSource({ ...deployment, groupId: config.groupId })
+  const deployment = loadContext(command)
+  const source = openAuditSource({ ...deployment, groupId: deployment.config.groupId })
   const signal = stopSignal()
   const once = (): Promise<AuditReport> =>
     withProgress((bar) =>
@@ -63,9 +61,9 @@ async function run(
     else print(options.follow && report.ok ? lineOf(report, Date.now()) : pageOf(report))
     const failure = auditFailure(report, Date.now())
     if (failure && failure.identity !== reported)
-      await sendFound(context, failure).then(
+      await sendFound(deployment, failure).then(
         () => (reported = failure.identity),
-        (error: unknown) => context.log.warn(`no operational event was sent: ${messageOf(error)}`),
+        (error: unknown) => deployment.log.warn(`no operational event was sent: ${messageOf(error)}`),
       )
     if (options.follow) await delay(followMs, undefined, { signal }).catch(() => {})
   } while (options.follow && !signal.aborted)

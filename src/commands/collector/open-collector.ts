@@ -18,7 +18,7 @@ import { WriteKeys } from '../../collector/write-keys.ts'
 import { RecentIds } from '../../core/call/recent-ids.ts'
 import { because, checkStart } from '../check-start.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf, settingsOf, suppressionsOf, type Deployment } from '../deployment.ts'
+import { settingsOf, suppressionsOf } from '../deployment.ts'
 import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../part-lives.ts'
 
 export interface OpenCollectorOptions extends Context {
@@ -102,11 +102,10 @@ function assemble(
     opened(settings: SettingsLog): void
   },
 ): Life<Collector> {
-  const deployment = deploymentOf(options)
-  const { config, kafka, log, topics, codecs } = deployment
+  const { config, kafka, log, topics, codecs } = options
   const transactions = new OpenTransactions()
-  const settings = settingsOf(deployment, { ...options, transactions })
-  const suppressions = suppressionsOf(deployment, { ...options, transactions })
+  const settings = settingsOf(options, { ...options, transactions })
+  const suppressions = suppressionsOf(options, { ...options, transactions })
   kept.opened(settings)
   const writer = new CallBatchWriter({
     kafka,
@@ -139,7 +138,7 @@ function assemble(
         await checkStart(kafka, config, log, 'collector')
         await Promise.all([codecs.calls.ready(), settings.start(signal), suppressions.start(signal)])
         writer.start()
-        await recall(deployment, kept.recent, signal)
+        await recall(options, kept.recent, signal)
         if (signal.aborted) return
         onReady(collector)
         // A log that can never be read ends the part.
@@ -156,7 +155,7 @@ function assemble(
 
 /** Learns from the topic's tail which calls came last, so that a retry after a restart is known as one. */
 async function recall(
-  { kafka, log, topics, codecs: { calls } }: Deployment,
+  { kafka, log, topics, codecs: { calls } }: Context,
   recent: RecentCalls,
   signal: AbortSignal,
 ): Promise<void> {

@@ -16,7 +16,6 @@ import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { PlacedMembership } from '../../core/audience/membership.ts'
 import { computationWords } from '../../core/settings/computation-rules.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
 
 export interface OpenComputations extends ComputationActions {
   /** Only when nothing is in flight any more. */
@@ -32,7 +31,11 @@ export async function openComputations(
   {
     settings,
     logCounts,
-    ...context
+    config,
+    kafka,
+    log,
+    topics,
+    codecs,
   }: Context & {
     settings: SettingsOfSyncs
     /** Of the memberships' records. */
@@ -40,7 +43,6 @@ export async function openComputations(
   },
   signal?: AbortSignal,
 ): Promise<OpenComputations> {
-  const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { groupId, sessionTimeoutMs } = config
   await Promise.all([codecs.memberships.ready(), codecs.calls.ready()])
   const view = await MembershipView.open({

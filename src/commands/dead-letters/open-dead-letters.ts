@@ -2,7 +2,6 @@ import { deadLetterStore, type DeadLetterSource } from '../../adapters/kafka/rea
 import type { DeadLetterStore } from '../../console/dead-letters/dead-letter-store.ts'
 import { withoutErased, type KnownErasures } from '../../console/dead-letters/erased.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
 
 /**
  * Dead letters, for commands and API alike. Holds nothing open between calls.
@@ -10,12 +9,11 @@ import { deploymentOf } from '../deployment.ts'
  * @param erasures resolves once all deletion requests are known that there are at the call
  */
 export const openDeadLetters = (
-  context: Context,
+  deployment: Context,
   erasures: (signal?: AbortSignal) => Promise<KnownErasures>,
-): DeadLetterStore => withoutErased(deadLetterStore(deadLetterSource(context)), erasures)
+): DeadLetterStore => withoutErased(deadLetterStore(deadLetterSource(deployment)), erasures)
 
-export function deadLetterSource(context: Context): DeadLetterSource {
-  const { config, kafka, log, topics, codecs } = deploymentOf(context)
+export function deadLetterSource({ config, kafka, log, topics, codecs }: Context): DeadLetterSource {
   const tier = codecs.retries(config.retryTiers[0]!.name)
   return {
     kafka,

@@ -8,7 +8,6 @@ import type { DeletionPorts, LedgerReadOptions } from '../../console/deletions/d
 import type { Deletions } from '../../console/deletions/deletions.ts'
 import { requestDeletion, resumeDeletions } from '../../console/deletions/request.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
 
 /** A process that was killed holds the key of its request for so long, in ms. */
 const leaseMs = 10_000
@@ -18,8 +17,8 @@ export interface OpenDeletions extends Deletions {
 }
 
 /** Deletion requests, for commands and API alike. Asks for nothing yet. */
-export function openDeletions(context: Context, settings: DeletionPorts['settings']): OpenDeletions {
-  const { config, kafka, log, topics, codecs } = deploymentOf(context)
+export function openDeletions(deployment: Context, settings: DeletionPorts['settings']): OpenDeletions {
+  const { config, kafka, log, topics, codecs } = deployment
   const writer = new DeletionWriter({ kafka, topics, codecs, log })
   const recordsOf = (topic: string, { since, signal }: LedgerReadOptions) =>
     readRange({

@@ -8,7 +8,8 @@ import {
   type OptionsEdit,
 } from '../../core/settings/destination-options.ts'
 import { maxRateForm } from '../../core/settings/destination-options.ts'
-import { namesOf, rateOf, repeatable } from '../flags.ts'
+import { rateOf } from '../../core/pacing/rate.ts'
+import { namesOf, repeatable } from '../flags.ts'
 
 export interface OptionFlags {
   standardWebhooks?: 'on' | 'off'

@@ -3,7 +3,6 @@ import { CallWriter } from '../../adapters/kafka/write/call-writer.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { readTrackingCall } from '../../core/call/tracking-call.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
 import type { Arrivals } from './arrivals.ts'
 import { demoId } from './demo.ts'
 import type { Screen } from './screen.ts'
@@ -41,7 +40,7 @@ export async function sendSamples(
   screen: Screen,
   signal: AbortSignal,
 ): Promise<void> {
-  const { kafka, log, topics, codecs } = deploymentOf(context)
+  const { kafka, log, topics, codecs } = context
   await codecs.calls.ready()
   const writer = new CallWriter(kafka, topics.calls, codecs.calls, log)
   const calls = sampleCalls(Date.now())

@@ -17,7 +17,7 @@ import { Forwarder } from '../../forwarder/forwarder.ts'
 import { partActor } from '../settings/actor.ts'
 import { because, checkStart } from '../check-start.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf, erasuresOf, settingsOf, suppressionsOf } from '../deployment.ts'
+import { erasuresOf, settingsOf, suppressionsOf } from '../deployment.ts'
 import { transportOf } from '../../adapters/webhook/transport.ts'
 import { PartLives, type Life, type OpenPart } from '../part-lives.ts'
 import { encodersOf, readyToWrite } from './encoders.ts'
@@ -69,8 +69,7 @@ function* liveEndpoints({ gauges }: ForwarderCounts): Iterable<HeartbeatEndpoint
 }
 
 async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts): Promise<Life<void>> {
-  const deployment = deploymentOf(options)
-  const { config, kafka, log, topics, codecs } = deployment
+  const { config, kafka, log, topics, codecs } = options
   const retryTopics = await checkStart(kafka, config, log, 'forwarder')
   await readyToWrite(codecs, config)
   counts.heldKeptMs = await heldKeptMs(kafka, topics)
@@ -81,9 +80,9 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     ...(options.lookup && { lookup: options.lookup }),
   })
   const transactions = new OpenTransactions()
-  const settings = settingsOf(deployment, { ...options, transactions, actor: () => partActor('forwarder') })
-  const erasures = erasuresOf(deployment, { ...options, transactions })
-  const suppressions = suppressionsOf(deployment, { ...options, transactions })
+  const settings = settingsOf(options, { ...options, transactions, actor: () => partActor('forwarder') })
+  const erasures = erasuresOf(options, { ...options, transactions })
+  const suppressions = suppressionsOf(options, { ...options, transactions })
   const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
   const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
     new GroupSource({

@@ -9,7 +9,6 @@ import {
 import type { OperationalPorts } from '../../console/operational/ports.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
 import { sendCalls } from './send-event.ts'
 
 /** A console that was killed holds the lease for so long, in ms. */
@@ -22,8 +21,7 @@ export interface OpenEventsOptions extends Context {
 
 /** Sends operational events until the signal aborts, while this console is the one to do so. Never rejects. */
 export async function runOperationalEvents(options: OpenEventsOptions, signal: AbortSignal): Promise<void> {
-  const { config, kafka, log, topics, codecs } = deploymentOf(options)
-  const { deletions, times } = options
+  const { config, kafka, log, topics, codecs, deletions, times } = options
   const group: EventsGroup = {
     kafka,
     groupId: `${config.groupId}.events`,

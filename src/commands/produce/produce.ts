@@ -17,7 +17,7 @@ import { withOpen } from '../with-open.ts'
 import { requireTopics } from '../check-start.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf, openSettings } from '../deployment.ts'
+import { openSettings } from '../deployment.ts'
 import { sizeOf, usageError } from '../flags.ts'
 import { count, print, printJson } from '../output.ts'
 import { linesOf, maxLineBytes } from './produce-lines.ts'
@@ -53,7 +53,7 @@ export function produceCommand(): Command {
 }
 
 async function produce(context: Context, file: string, flags: Flags): Promise<void> {
-  const { kafka, log, topics, codecs } = deploymentOf(context)
+  const { kafka, log, topics, codecs } = context
   const { calls } = codecs
   const totalBytes = file === '-' ? null : sizeOf(file, 'a file of JSON lines')
   await calls.ready()

@@ -11,24 +11,23 @@ import type { ReplayRig } from '../../console/replays/replay-source.ts'
 import { replayIdPrefix } from '../../core/delivery/delivery.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { replayTier, tierOfTopic } from '../../core/topics.ts'
-import type { Context } from '../context.ts'
 import { deadLetterSource } from '../dead-letters/open-dead-letters.ts'
-import { deploymentOf } from '../deployment.ts'
+import type { Context } from '../context.ts'
 
 /** Replays, for commands and consoles alike. Holds nothing open between calls. */
 export function openReplays(
-  context: Context,
+  deployment: Context,
   settings: ReplayRig['settings'],
   erasures: ReplayRig['erasures'],
 ): ReplayRig {
-  const { config, kafka, log, topics, codecs } = deploymentOf(context)
+  const { config, kafka, log, topics, codecs } = deployment
   const { groupId, topicPrefix, sessionTimeoutMs } = config
   /** Its leader runs the replay, and its offsets are how far it is. Deployments that share a GROUP_ID are apart. */
   const groupOf = (id: string): string => `${groupId}.replay.${topicPrefix}${id}`
   const codec = codecs.retries(replayTier.name)
   const source = openReplaySource({
     ...{ kafka, topics, groupId, codecs, log },
-    deadLetters: deadLetterSource(context),
+    deadLetters: deadLetterSource(deployment),
   })
   return {
     settings,

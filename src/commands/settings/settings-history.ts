@@ -3,7 +3,7 @@ import { readChanges } from '../../adapters/folded-log/settings-history.ts'
 import { fetchRange } from '../../adapters/kafka/read/topic-offsets.ts'
 import { settingsHistory, type HistoryEntry } from '../../console/history/history.ts'
 import { loadContext, runAction } from '../context.ts'
-import { deploymentOf, settingsHistoryOf } from '../deployment.ts'
+import { settingsHistoryOf } from '../deployment.ts'
 import { flagError, readPeriod, type JsonFlag } from '../flags.ts'
 import { print, printable, printJson } from '../output.ts'
 import { changeLines } from './change-lines.ts'
@@ -36,7 +36,7 @@ async function history(flags: HistoryFlags, command: Command): Promise<void> {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
   if (limit === 0) throw flagError('--limit', text, 'a whole number from 1 to 999999')
   const { since } = readPeriod(flags, Date.now())
-  const deployment = deploymentOf(loadContext(command))
+  const deployment = loadContext(command)
   // A reader waits for brokers for ever; a user at a terminal wants an error.
   await fetchRange(deployment.kafka, deployment.topics.settings)
   const { data } = await settingsHistory(

@@ -6,7 +6,6 @@ import type { SuppressionPorts } from '../../console/suppressions/suppression-re
 import type { Suppressions } from '../../console/suppressions/suppressions.ts'
 import { suppressedBy } from '../../core/suppression/suppressions.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
 
 export interface OpenSuppressions extends Suppressions {
   close(): void
@@ -18,11 +17,10 @@ export interface OpenSuppressions extends Suppressions {
  * @param known resolves once all suppressions are known that there are at the call
  */
 export function openSuppressions(
-  context: Context,
+  { kafka, log, topics, codecs }: Context,
   settings: SuppressionPorts['settings'],
   known: SuppressionPorts['known'],
 ): OpenSuppressions {
-  const { kafka, log, topics, codecs } = deploymentOf(context)
   const topic = topics.suppressions
   const writer = new SuppressionWriter({ kafka, topic, codec: codecs.suppressions, log })
   const ports: SuppressionPorts = {

@@ -1,11 +1,9 @@
 import { openLiveCalls } from '../../adapters/kafka/live/live-calls.ts'
 import { LiveTail } from '../../console/live-tail/live-tail.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
 
 /** Asks for nothing yet. */
-export function openLiveTail(context: Context): LiveTail {
-  const { kafka, log, topics, codecs } = deploymentOf(context)
+export function openLiveTail({ kafka, log, topics, codecs }: Context): LiveTail {
   const options = {
     kafka,
     topic: topics.calls,

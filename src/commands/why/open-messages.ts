@@ -4,7 +4,6 @@ import { Brokers } from '../../adapters/kafka/link/brokers.ts'
 import { MessageIndex } from '../../adapters/store/message-index.ts'
 import type { MessagePorts } from '../../console/messages/message-facts.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
 
 /** Partitions that were added are looked into after this. */
 const metadataMaxAgeMs = 10_000
@@ -20,10 +19,9 @@ export interface OpenMessages extends MessagePorts {
  * @param erasures resolves once all deletion requests are known that there are at the call
  */
 export async function openMessages(
-  context: Context,
+  { config, kafka, log, topics, codecs }: Context,
   erasures: MessagePorts['erasures'],
 ): Promise<OpenMessages> {
-  const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { groupId, storePath: folder, messageIndexBytes: maxBytes } = config
   const admin = new LastingAdmin(kafka, { retries: 1 })
   const brokers = new Brokers(kafka, metadataMaxAgeMs)

@@ -97,6 +97,13 @@ export interface Operation {
   method: Method
   /** Below /api/v1, as OpenAPI writes it: `/sources/{id}`. */
   path: string
+  /** Its words behind `postrider` as a command, such as `sources create`; null where it is none. */
+  command: string | null
+  /**
+   * Fields whose flag has another name than theirs: `source` for `sourceIds`. With `!` before it, the flag means false.
+   * Null: the command has flags of its own in place of it.
+   */
+  flags?: Readonly<Record<string, string | null>>
   summary: string
   description?: string
   /** What a token needs at least. `admin` unless it is given, so that one without it is safe. */

@@ -1,3 +1,4 @@
+import { PostriderError } from '../../errors.ts'
 import { computationOperations } from './resources/computations.ts'
 import { deadLetterOperations } from './resources/dead-letters/dead-letters.ts'
 import { destinationOperations } from './resources/destinations.ts'
@@ -43,3 +44,12 @@ export const operations: readonly Operation[] = [
   ...sessionOperations,
   ...tokenOperations,
 ]
+
+const byId = new Map(operations.map((operation) => [operation.id, operation]))
+
+/** Throws for an id that there is not: a bug. */
+export function operationOf(id: string): Operation {
+  const found = byId.get(id)
+  if (found) return found
+  throw new PostriderError('invariant', `there is no operation ${id}`)
+}

@@ -14,23 +14,23 @@ import type { Suppressions } from '../suppressions/suppressions.ts'
 import type { SettingsWriter } from '../settings-writer.ts'
 import type { StatisticsStore } from '../statistics/statistics-store.ts'
 
-/** What the admin API works with. */
+/** What operations work with. What takes a while to open is opened when it is first asked for. */
 export interface ConsoleServices {
   settings: SettingsWriter
   secrets: Secrets
   /** Sends one sample call to each URL of a destination, once. Throws `secrets_key`. */
   sendSample(destination: Destination): Promise<SampleResult[]>
   deadLetters: DeadLetterStore
-  computations: ComputationActions
+  computations(): Promise<ComputationActions>
   deletions: Deletions
   suppressions: Suppressions
-  messages: MessagePorts
+  messages(): Promise<MessagePorts>
   readChanges: ReadChanges
   replays: Replays
-  /** For how long what a pause holds is kept, in ms, as it was at the start; null without a limit. */
-  heldKeptMs: number | null
-  statistics: StatisticsStore
-  audits: AuditRuns
+  /** For how long what a pause holds is kept, in ms; null without a limit. */
+  heldKeptMs(): Promise<number | null>
+  statistics(): Promise<StatisticsStore>
+  audits(): Promise<AuditRuns>
   infrastructure: InfrastructureView
   /** The topic of the calls, as heartbeats name it. */
   callsTopic: string

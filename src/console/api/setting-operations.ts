@@ -3,14 +3,14 @@ import { z } from 'zod'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
 import { evolve } from '../../core/settings/events.ts'
 import { initialSettings, type SettingsState } from '../../core/settings/settings.ts'
-import { settingIn, type SettingKind } from '../setting-kind.ts'
+import { settingIn, type SettingKind, type ShownFacts } from '../setting-kind.ts'
 import { operation, type ApiAnswer, type Operation } from './operation.ts'
 import { page, pageOf, pageQuery } from './paging.ts'
 import type { ConsoleServices } from './services.ts'
 import { checkTag, requestKey, tagOf } from './tags.ts'
 
 export const idText = '1-64 of a-z, 0-9, "_" and "-"; never changed or reused'
-export const idParams = z.object({ id: z.string() })
+export const idParams = z.object({ id: z.string().describe('Its id.') })
 
 export const pathOf = (name: string) => `/${name.toLowerCase()}s` as const
 
@@ -27,6 +27,8 @@ export interface ListedKind<T extends { id: string }, C extends { id: string }> 
 > {
   /** For operation ids, and its route: `Source`. */
   name: string
+  /** Of its commands, as an operation has them. */
+  flags?: Operation['flags']
   /** Whether it can be changed, and by If-Match. */
   isVersioned: boolean
   createBody: z.ZodType<C>
@@ -54,19 +56,23 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
     operation({
       id: `list${name}s`,
       route: `GET ${path}`,
+      command: `${path.slice(1)} list`,
       role: 'reader',
       summary: `All ${one}s, in the order of their creation`,
       query: pageQuery,
       success: { status: 200, description: 'A page of them.', schema: pageOf(schema) },
       async handle({ query }, services) {
         const { state } = services.settings
-        const view = (item: T) => kind.view(item, state, services)
-        return page([...kind.all(state).values()], query, view, kind.isListed)
+        const all = [...kind.all(state).values()]
+        const facts = await shownFacts(all, services)
+        return page(all, query, (item) => kind.view(item, state, facts), kind.isListed)
       },
     }),
     operation({
       id: `create${name}`,
       route: `POST ${path}`,
+      command: `${path.slice(1)} create`,
+      flags: kind.flags ?? {},
       role: 'admin',
       summary: `Add ${one === 'audience' ? 'an' : 'a'} ${one}`,
       body: createBody,
@@ -97,17 +103,28 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
   ]
 }
 
+/** What views of these need to know: Kafka is asked only where a pause is shown. */
+export async function shownFacts(
+  shown: readonly object[],
+  { heldKeptMs }: Pick<ConsoleServices, 'heldKeptMs'>,
+): Promise<ShownFacts> {
+  const isPaused = shown.some((item) => 'pause' in item && item.pause !== null)
+  return { heldKeptMs: isPaused ? await heldKeptMs() : null }
+}
+
 /** To list, create, show, change, enable and disable it. */
 export function settingOperations<T extends { id: string }, C extends { id: string }, U>(
   kind: ChangeableKind<T, C, U>,
 ): Operation[] {
   const { name, one, schema, updateBody, texts } = kind
+  const words = pathOf(name).slice(1)
   const path = `${pathOf(name)}/{id}` as const
   const success = { status: 200, description: `The ${one}.`, schema, hasTag: true }
-  const answer = (id: string, services: ConsoleServices): ApiAnswer => {
+  const answer = async (id: string, services: ConsoleServices): Promise<ApiAnswer> => {
     const { state } = services.settings
     const found = settingIn(kind, state, id)
-    return { status: 200, headers: { ETag: tagOf(found) }, body: kind.view(found, state, services) }
+    const facts = await shownFacts([found], services)
+    return { status: 200, headers: { ETag: tagOf(found) }, body: kind.view(found, state, facts) }
   }
   const change = async (id: string, ifMatch: string | null, change: Change, services: ConsoleServices) => {
     const check = (state: SettingsState) => {
@@ -122,15 +139,18 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
     operation({
       id: `show${name}`,
       route: `GET ${path}`,
+      command: `${words} show`,
       role: 'reader',
       ...texts.show,
       params: idParams,
       success,
-      handle: async ({ params: { id } }, services) => answer(id, services),
+      handle: ({ params: { id } }, services) => answer(id, services),
     }),
     operation({
       id: `update${name}`,
       route: `PATCH ${path}`,
+      command: `${words} update`,
+      flags: kind.flags ?? {},
       role: 'admin',
       ...texts.update,
       params: idParams,
@@ -144,6 +164,7 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
       operation({
         id: `${turn}${name}`,
         route: `POST ${path}/${turn}`,
+        command: `${words} ${turn}`,
         role: 'admin',
         ...texts[turn],
         params: idParams,

@@ -17,3 +17,6 @@ export function parseRate(text: string, max: number): Rate | null {
   const count = Number(match[1])
   return count > max ? null : { count, perMs: perMs[match[2]!]! }
 }
+
+/** As settings have it: a number alone is one a second. */
+export const rateOf = (text: string): string => (/^\d+$/.test(text) ? `${text}/s` : text)

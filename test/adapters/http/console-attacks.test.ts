@@ -160,6 +160,7 @@ test('of requests that share a limit one too many is refused at once, and gets i
     operation({
       id,
       route: `GET /${id}`,
+      command: null,
       summary: 'Reads',
       success: { status: 200, description: 'Read.', schema: z.object({}) },
       limit,
@@ -212,6 +213,7 @@ test('a bug is logged, whether the request had a body or not', async (t) => {
     operation({
       id: path.slice(1),
       route: `${method} ${path}`,
+      command: null,
       summary: 'Fails',
       ...(method === 'POST' && { body: z.strictObject({ a: z.string() }) }),
       success: { status: 200, description: 'Never.', schema: z.object({}) },
@@ -312,6 +314,7 @@ test('a list that trickles gets an answer that says so, and frees its place', as
   const sync = operation({
     id: 'sync',
     route: 'POST /sync',
+    command: null,
     summary: 'Reads a list',
     streams: { 'text/plain': { description: 'Lines.', line: z.string() } },
     success: { status: 200, description: 'Read.', schema: z.object({}) },

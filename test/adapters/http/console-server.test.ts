@@ -63,6 +63,7 @@ test(
     const stream = operation({
       id: 'streamed',
       route: 'GET /streamed',
+      command: null,
       role: 'reader',
       summary: 'Lines',
       success: { status: 200, description: 'Lines.', schema: z.object({ line: z.number() }) },
@@ -107,6 +108,7 @@ test(
     const stream = operation({
       id: 'streamed',
       route: 'GET /streamed',
+      command: null,
       role: 'reader',
       summary: 'Lines',
       success: { status: 200, description: 'Lines.', schema: z.string() },

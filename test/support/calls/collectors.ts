@@ -1,5 +1,5 @@
 import pino from 'pino'
-import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
+import { contextOf } from '../../../src/commands/context.ts'
 import type { CollectorCounts } from '../../../src/adapters/metrics/collector-metrics.ts'
 import { openCollector, type OpenCollectorOptions } from '../../../src/commands/collector/open-collector.ts'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
@@ -44,8 +44,8 @@ export async function startCollector(
   const lines: LogLine[] = []
   const log = pino({ level: 'debug' }, { write: (line) => void lines.push(JSON.parse(line) as LogLine) })
   const config = { ...deployment.config, collectorPort: 0 }
-  const kafka = createKafka(config, silentLog)
-  const open = openCollector({ config, kafka, log, host: '127.0.0.1', ...given })
+  const context = contextOf({ config: given.config ?? config, log }, silentLog)
+  const open = openCollector({ ...context, host: '127.0.0.1', ...given })
   const stopping = new AbortController()
   const ended = open.part.run(stopping.signal)
   let failure: unknown = null

@@ -56,8 +56,9 @@ export async function messagesOf(deployment: Deployment): Promise<Messages> {
   })
   await erasures.start()
   const life = async (messageId: string, storePath = folder): Promise<MessageLife> => {
-    const open = await openMessages({ config: { ...config, storePath }, kafka, log }, (signal) =>
-      erasures.current(signal),
+    const open = await openMessages(
+      { config: { ...config, storePath }, kafka, log, topics, codecs },
+      (signal) => erasures.current(signal),
     )
     try {
       return await lifeOfMessage(messageId, open)

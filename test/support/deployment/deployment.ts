@@ -14,6 +14,7 @@ import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
 import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.ts'
 import { createSecrets, type Secrets } from '../../../src/adapters/secrets.ts'
 import { SettingsLog } from '../../../src/adapters/folded-log/settings-log.ts'
+import { contextOf } from '../../../src/commands/context.ts'
 import { openForwarder, type OpenForwarderOptions } from '../../../src/commands/forwarder/open-forwarder.ts'
 import { loadConfig, type Config } from '../../../src/config/config.ts'
 import { partitionKey, type AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
@@ -196,7 +197,8 @@ export async function deploy(
     async forwarder(options = {}) {
       const lines: LogLine[] = []
       const log = pino({ level: 'debug' }, { write: (line) => void lines.push(JSON.parse(line) as LogLine) })
-      const open = openForwarder({ config, kafka: createKafka(config, silent), log, ...options })
+      const context = contextOf({ config: options.config ?? config, log }, silent)
+      const open = openForwarder({ ...context, ...options })
       const stopping = new AbortController()
       const ended = open.part.run(stopping.signal)
       let failure: unknown = null

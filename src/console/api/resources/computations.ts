@@ -30,25 +30,28 @@ function operationsOf(kind: ComputationKind, name: string): Operation[] {
       ...computationsOf(kind),
       name,
       isVersioned: false,
+      flags: { sourceId: 'source' },
       createBody: computationCreate,
       create: (body) => ({ command: { type: 'create_computation', kind, ...body }, asked: body }),
     }),
     operation({
       id: `show${name}`,
       route: `GET ${path}`,
+      command: `${pathOf(name).slice(1)} show`,
       role: 'reader',
       summary: kind === 'audience' ? 'One audience, with the number of its members' : 'One computed trait',
       params: idParams,
       success: { status: 200, description: 'With its count.', schema: countedComputationSchema },
       async handle({ params: { id } }, { settings, computations }) {
         const view = computationView(computationIn(settings, kind, id))
-        return { status: 200, body: { ...view, count: await computations.count(kind, id) } }
+        return { status: 200, body: { ...view, count: await (await computations()).count(kind, id) } }
       },
     }),
     ...syncOperations(kind, name),
     operation({
       id: `delete${name}`,
       route: `DELETE ${path}`,
+      command: `${pathOf(name).slice(1)} delete`,
       role: 'admin',
       summary: 'Delete it; its id cannot be used again',
       description: 'Broken off, it goes on where it was when it is repeated.',
@@ -66,7 +69,7 @@ function operationsOf(kind: ComputationKind, name: string): Operation[] {
         return {
           async run(progress) {
             const options = { signal: stopping, onProgress: reportTo(progress) }
-            const { notified } = await computations.remove(kind, id, notify, options)
+            const { notified } = await (await computations()).remove(kind, id, notify, options)
             return { id, deleted: true, notified }
           },
         }

@@ -100,6 +100,7 @@ export const deletionOperations: Operation[] = [
   operation({
     id: 'listDeletions',
     route: 'GET /deletions',
+    command: 'deletions list',
     role: 'reader',
     summary: 'The deletion requests of the last 40 days, the oldest first',
     query: pageQuery.extend({
@@ -117,6 +118,8 @@ export const deletionOperations: Operation[] = [
   operation({
     id: 'createDeletion',
     route: 'POST /deletions',
+    command: 'delete-user',
+    flags: { userIds: null, sourceIds: 'source' },
     role: 'admin',
     summary: 'Erase users, and ask the destinations to forget them',
     description:
@@ -148,6 +151,7 @@ export const deletionOperations: Operation[] = [
   operation({
     id: 'showDeletion',
     route: 'GET /deletions/{id}',
+    command: 'deletions show',
     role: 'reader',
     summary: 'One request, and what became of its delete calls',
     params,
@@ -159,6 +163,7 @@ export const deletionOperations: Operation[] = [
   operation({
     id: 'resumeDeletion',
     route: 'POST /deletions/{id}/resume',
+    command: 'deletions resume',
     role: 'admin',
     summary: 'Write the delete calls of a request that was interrupted',
     description: 'Those that were written before keep their messageId, by which receivers know them.',

@@ -9,7 +9,7 @@ const urlText = 'http or https, absolute, without credentials.'
 const secretText = '1-256 bytes. Kept encrypted and never shown again.'
 const anyKey = z
   .boolean()
-  .optional()
+  .default(false)
   .describe(
     'Encrypt under the first key of SECRETS_KEY even where the settings hold secrets that it does not open.',
   )
@@ -47,7 +47,7 @@ export const destinationCreate = z
 
 export const destinationUpdate = z
   .strictObject({
-    name: z.string().optional(),
+    name: z.string().optional().describe('For people.'),
     sourceIds: sourceIds.optional().describe('The whole new list.'),
     urls: z
       .array(

@@ -1,5 +1,6 @@
 import type { HeaderEdit } from '../../../core/settings/commands.ts'
 import { defaultOptions, givenOptions, type OptionsEdit } from '../../../core/settings/destination-options.ts'
+import { rateOf } from '../../../core/pacing/rate.ts'
 import { destinationKind, sampleView } from '../../destinations.ts'
 import { settingIn } from '../../setting-kind.ts'
 import { sealerFor, type Sealer } from '../../sealing-key.ts'
@@ -12,6 +13,14 @@ export const destinationOperations: Operation[] = [
     ...destinationKind,
     name: 'Destination',
     isVersioned: true,
+    flags: {
+      sourceIds: 'source',
+      urls: null,
+      sharedSecret: null,
+      addSecret: null,
+      removeSecrets: null,
+      enabled: '!disabled',
+    },
     createBody: destinationCreate,
     updateBody: destinationUpdate,
     texts: {
@@ -64,6 +73,7 @@ export const destinationOperations: Operation[] = [
   operation({
     id: 'testDestination',
     route: 'POST /destinations/{id}/test',
+    command: 'destinations test',
     role: 'operator',
     summary: 'Send one sample call to each URL, once, enabled or not, from the console and with its settings',
     params: idParams,
@@ -93,6 +103,7 @@ const optionNames = Object.keys(defaultOptions) as (keyof OptionsEdit)[]
 
 /** The options among the fields of a body. */
 function optionsEdit(body: OptionsEdit): OptionsEdit | undefined {
-  const edit = givenOptions(Object.fromEntries(optionNames.map((name) => [name, body[name]])) as OptionsEdit)
+  const given = Object.fromEntries(optionNames.map((name) => [name, body[name]])) as OptionsEdit
+  const edit = givenOptions({ ...given, maxRate: given.maxRate && rateOf(given.maxRate) })
   return Object.keys(edit).length > 0 ? edit : undefined
 }

@@ -146,6 +146,7 @@ export const messageOperations: Operation[] = [
   operation({
     id: 'showMessage',
     route: 'GET /messages/{id}',
+    command: 'why',
     role: 'reader',
     summary: 'The life of one call: where it went, each attempt, what became of it',
     description:
@@ -159,7 +160,7 @@ export const messageOperations: Operation[] = [
       return {
         run: async (progress) =>
           jsonOf(
-            await lifeOfMessage(id, messages, {
+            await lifeOfMessage(id, await messages(), {
               signal: gone,
               progress: (done, total) => progress({ done, total }),
             }),
@@ -171,6 +172,7 @@ export const messageOperations: Operation[] = [
   operation({
     id: 'showMessageBody',
     route: 'GET /messages/{id}/body',
+    command: 'messages body',
     role: 'operator',
     summary: 'What a call says',
     description:
@@ -187,8 +189,8 @@ export const messageOperations: Operation[] = [
         throw wrongField(partition === undefined ? 'partition' : 'offset', 'is needed beside the other one')
       const at = partition === undefined ? null : { partition: Number(partition), offset: Number(offset) }
       return {
-        run: (progress) =>
-          contentsOf(id, at, messages, {
+        run: async (progress) =>
+          contentsOf(id, at, await messages(), {
             signal: gone,
             progress: (done, total) => progress({ done, total }),
           }),

@@ -7,7 +7,7 @@ import { settingIn } from '../../setting-kind.ts'
 import { RequestRefused } from '../errors.ts'
 import { operation, type ApiAnswer, type Operation } from '../operation.ts'
 import type { ConsoleServices } from '../services.ts'
-import { idParams } from '../setting-operations.ts'
+import { idParams, shownFacts } from '../setting-operations.ts'
 import { checkTag, tagOf } from '../tags.ts'
 
 const pauseBody = z
@@ -31,6 +31,7 @@ export const pauseOperations: Operation[] = [
   operation({
     id: 'pauseDestination',
     route: 'POST /destinations/{id}/pause',
+    command: 'destinations pause',
     role: 'operator',
     summary: 'Hold its calls, for a while or until it is resumed',
     description:
@@ -55,6 +56,7 @@ export const pauseOperations: Operation[] = [
   operation({
     id: 'resumeDestination',
     route: 'POST /destinations/{id}/resume',
+    command: 'destinations resume',
     role: 'operator',
     summary: 'End its pause',
     params: idParams,
@@ -79,7 +81,7 @@ async function change(
   return {
     status: 200,
     headers: { ETag: tagOf(found) },
-    body: destinationKind.view(found, state, services),
+    body: destinationKind.view(found, state, await shownFacts([found], services)),
   }
 }
 

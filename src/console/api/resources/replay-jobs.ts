@@ -9,7 +9,6 @@ import {
 } from '../../../core/replay/replay-job.ts'
 import { maxDeadLetterIds, maxReplayRate } from '../../../core/replay/replay-rules.ts'
 import { maxEvents } from '../../../core/settings/destination-options.ts'
-import type { MessagePorts } from '../../messages/message-facts.ts'
 import { timesOfCall } from '../../replays/named-call.ts'
 import { maxResults } from '../../replays/dry-run.ts'
 import { dryRunView, jobView, statusView } from '../../replays/replays.ts'
@@ -17,6 +16,7 @@ import { wrongField } from '../errors.ts'
 import { longReads } from '../limits.ts'
 import { operation, type Operation } from '../operation.ts'
 import { page, pageOf, pageQuery } from '../paging.ts'
+import type { ConsoleServices } from '../services.ts'
 import { idParams } from '../setting-operations.ts'
 import { requestKey } from '../tags.ts'
 import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from './dead-letters/dead-letter-filter.ts'
@@ -190,7 +190,7 @@ type Body = z.output<typeof termsBody>
 /** Throws RequestRefused, and what `timesOfCall` does. */
 async function rangeOf(
   body: Body,
-  messages: MessagePorts,
+  messages: ConsoleServices['messages'],
   now: number,
   signal: AbortSignal,
 ): Promise<ReplayRange> {
@@ -204,7 +204,7 @@ async function rangeOf(
 async function callRange(
   destinationId: string,
   body: Body,
-  messages: MessagePorts,
+  messages: ConsoleServices['messages'],
   now: number,
   signal: AbortSignal,
 ): Promise<ReplayRange> {
@@ -215,7 +215,7 @@ async function callRange(
   if (since !== null) return { ...rest, since, until: momentOf('until', body.until, now) ?? now }
   if (messageId === null) throw wrongField('since', 'is required, unless messageId names a call')
   if (body.until !== undefined) throw wrongField('until', 'means nothing without since')
-  return { ...rest, ...(await timesOfCall(messageId, messages, { signal })) }
+  return { ...rest, ...(await timesOfCall(messageId, await messages(), { signal })) }
 }
 
 function deadLetterRange(chosen: NonNullable<Body['deadLetters']>, body: Body, now: number): ReplayRange {
@@ -246,6 +246,7 @@ export const replayJobOperations: Operation[] = [
   operation({
     id: 'listReplays',
     route: 'GET /replays',
+    command: 'replays list',
     role: 'reader',
     summary: 'All replays of the last 30 days, the oldest first',
     query: pageQuery.extend({
@@ -269,6 +270,14 @@ export const replayJobOperations: Operation[] = [
   operation({
     id: 'startReplay',
     route: 'POST /replays',
+    command: 'replay',
+    flags: {
+      destinationId: 'destination',
+      deadLetters: null,
+      messageId: 'message',
+      only: null,
+      rate: null,
+    },
     role: 'operator',
     summary: 'Send calls of the past to a destination, or dead letters again',
     description:
@@ -299,6 +308,7 @@ export const replayJobOperations: Operation[] = [
   operation({
     id: 'dryRunReplay',
     route: 'POST /replays/dry-run',
+    command: null,
     role: 'operator',
     summary: 'What a replay would send',
     description: 'Reads as a replay does, and sends nothing.',
@@ -318,6 +328,7 @@ export const replayJobOperations: Operation[] = [
   operation({
     id: 'showReplay',
     route: 'GET /replays/{id}',
+    command: 'replays show',
     role: 'reader',
     summary: 'A replay, and how far it is',
     params: idParams,
@@ -331,6 +342,7 @@ export const replayJobOperations: Operation[] = [
     operation({
       id: `${turn}Replay`,
       route: `POST /replays/{id}/${turn}`,
+      command: `replays ${turn}`,
       role: 'operator',
       ...texts[turn],
       params: idParams,

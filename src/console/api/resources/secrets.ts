@@ -23,6 +23,7 @@ export const secretOperations: Operation[] = [
   operation({
     id: 'rotateSecrets',
     route: 'POST /secrets/rotate',
+    command: 'secrets rotate',
     role: 'admin',
     summary: 'Encrypt all shared secrets and header values again under the first key of SECRETS_KEY',
     description: 'Broken off, it goes on where it was when it is repeated.',

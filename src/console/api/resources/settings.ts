@@ -48,6 +48,7 @@ export const settingsOperations: Operation[] = [
   operation({
     id: 'listSettingsHistory',
     route: 'GET /settings/history',
+    command: 'settings history',
     summary: 'Who changed what of the settings, and when, the newest first',
     description: 'The whole log of the settings is read for each page.',
     role: 'reader',
@@ -71,6 +72,7 @@ export const settingsOperations: Operation[] = [
   operation({
     id: 'exportSettings',
     route: 'GET /settings/export',
+    command: 'settings export',
     summary: 'Sources, destinations, audiences and traits, as `apply` takes them',
     description: 'Secrets are references to variables.',
     role: 'reader',
@@ -83,6 +85,8 @@ export const settingsOperations: Operation[] = [
   operation({
     id: 'applySettings',
     route: 'POST /settings/apply',
+    command: 'settings apply',
+    flags: { settings: null, secrets: null, expectedVersion: null },
     summary: 'Make the settings what is given, all at once or not at all',
     description:
       'Where anything is wrong in it, or somebody else changes the settings at the same moment, nothing is changed.',

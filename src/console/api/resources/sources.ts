@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { rateOf } from '../../../core/pacing/rate.ts'
 import { newWriteKey, sourceKind } from '../../sources.ts'
 import { idText, settingOperations } from '../setting-operations.ts'
 
@@ -20,8 +21,8 @@ export const sourceCreate = z
 
 const updateBody = z
   .strictObject({
-    name: z.string().optional(),
-    writeKey: z.string().optional(),
+    name: z.string().optional().describe('For people.'),
+    writeKey: z.string().optional().describe('Visible ASCII without a colon.'),
     maxRate: z.string().nullable().optional().describe(`${maxRateText} Null takes it away.`),
   })
   .meta({ id: 'SourceUpdate' })
@@ -30,6 +31,7 @@ export const sourceOperations = settingOperations({
   ...sourceKind,
   name: 'Source',
   isVersioned: true,
+  flags: { enabled: '!disabled' },
   createBody: sourceCreate,
   updateBody,
   texts: {
@@ -42,8 +44,15 @@ export const sourceOperations = settingOperations({
     disable: { summary: 'Refuse and skip its calls' },
   },
   create: (body) => ({
-    command: { type: 'create_source', ...body, writeKey: body.writeKey ?? newWriteKey() },
+    command: {
+      type: 'create_source',
+      ...body,
+      writeKey: body.writeKey ?? newWriteKey(),
+      maxRate: body.maxRate && rateOf(body.maxRate),
+    },
     asked: body,
   }),
-  update: (id, body) => ({ command: { type: 'update_source', id, ...body } }),
+  update: (id, body) => ({
+    command: { type: 'update_source', id, ...body, maxRate: body.maxRate && rateOf(body.maxRate) },
+  }),
 })

@@ -77,6 +77,8 @@ export const suppressionOperations: Operation[] = [
   operation({
     id: 'listSuppressions',
     route: 'GET /suppressions',
+    command: 'suppressions list',
+    flags: { userId: 'user' },
     role: 'reader',
     summary: 'The suppressed users, the oldest first',
     query: pageQuery.extend({ userId: z.string().optional().describe('Only this user.') }),
@@ -91,6 +93,8 @@ export const suppressionOperations: Operation[] = [
   operation({
     id: 'createRegulation',
     route: 'POST /regulations',
+    command: 'suppress',
+    flags: { regulationType: null, subjectType: null, subjectIds: null, sourceIds: 'source' },
     role: 'admin',
     summary: 'Suppress users, end that, or delete them',
     description:
@@ -104,6 +108,7 @@ export const suppressionOperations: Operation[] = [
   operation({
     id: 'createSourceRegulation',
     route: 'POST /regulations/sources/{id}',
+    command: null,
     role: 'admin',
     summary: 'The same at one source',
     params: z.object({ id: z.string() }),

@@ -71,6 +71,7 @@ export function syncOperations(kind: ComputationKind, name: string): Operation[]
       ...common,
       id: `sync${name}`,
       route: `POST ${path}/sync`,
+      command: `${pathOf(name).slice(1)} sync`,
       role: 'admin',
       summary: kind === 'audience' ? 'Give the whole list of members' : 'Give the values of all users',
       description:
@@ -86,6 +87,7 @@ export function syncOperations(kind: ComputationKind, name: string): Operation[]
       ...common,
       id: `change${name}`,
       route: `POST ${path}/change`,
+      command: `${pathOf(name).slice(1)} change`,
       role: 'admin',
       summary: kind === 'audience' ? 'Add and remove members' : 'Give the values of some users',
       description: 'As sync, and leaves users who are not in the list as they are.',
@@ -112,7 +114,7 @@ function sync(
   return {
     async run(progress) {
       const options = { allowEmpty, signal: stopping, onProgress: reportTo(progress) }
-      const report = await computations.sync(kind, id, mode, readList(lines, form), options)
+      const report = await (await computations()).sync(kind, id, mode, readList(lines, form), options)
       return { id, ...report }
     },
   }

@@ -23,7 +23,7 @@ const tailQuery = z.strictObject({
 const map = z.record(z.string(), z.unknown()).optional()
 const text = z.string().optional()
 
-const callSchema = z
+export const callSchema = z
   .object({
     messageId: z.string(),
     sourceId: z.string(),
@@ -48,7 +48,7 @@ const callSchema = z
 
 const leftOut = z.number().int().describe('Calls that match and are not shown.')
 
-const lineSchema = z.union([
+export const lineSchema = z.union([
   z.strictObject({ call: callSchema }),
   z.strictObject({
     sampled: z
@@ -70,6 +70,8 @@ export const tailOperations = [
   operation({
     id: 'tailSource',
     route: 'GET /sources/{id}/tail',
+    command: 'tail',
+    flags: { type: 'types', event: 'events' },
     role: 'operator',
     summary: 'Its calls as they come in',
     description:

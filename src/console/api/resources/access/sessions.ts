@@ -25,6 +25,7 @@ export const sessionOperations: Operation[] = [
   operation({
     id: 'showSession',
     route: 'GET /session',
+    command: null,
     summary: 'The token that this request carries, itself or by its session: its name and role',
     role: 'reader',
     success: { status: 200, description: 'Whose token it is.', schema: sessionSchema },
@@ -35,6 +36,7 @@ export const sessionOperations: Operation[] = [
   operation({
     id: 'beginSession',
     route: 'POST /session',
+    command: null,
     summary: 'Log a browser in: a token, or a code that works once, for a cookie',
     description:
       'The cookie stands for the token for 12 hours, on every console with the same ADMIN_TOKEN. It ends when the token is ' +
@@ -62,6 +64,7 @@ export const sessionOperations: Operation[] = [
   operation({
     id: 'endSession',
     route: 'DELETE /session',
+    command: null,
     summary: 'Log a browser out: its cookie is taken away',
     role: 'reader',
     success: { status: 200, description: 'Whose session it was.', schema: sessionSchema },

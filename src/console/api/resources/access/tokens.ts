@@ -21,6 +21,7 @@ export const tokenOperations: Operation[] = [
   operation({
     id: 'listTokens',
     route: 'GET /tokens',
+    command: 'tokens list',
     summary: 'All tokens, in the order of their creation, revoked ones too',
     role: 'admin',
     query: pageQuery,
@@ -33,6 +34,8 @@ export const tokenOperations: Operation[] = [
   operation({
     id: 'createToken',
     route: 'POST /tokens',
+    command: 'tokens create',
+    flags: { id: 'name' },
     summary: 'Add a token; its text is shown in this answer only',
     role: 'admin',
     body: createBody,
@@ -49,6 +52,7 @@ export const tokenOperations: Operation[] = [
   operation({
     id: 'showToken',
     route: 'GET /tokens/{id}',
+    command: 'tokens show',
     summary: 'One token, without its text',
     role: 'admin',
     params: idParams,
@@ -60,6 +64,7 @@ export const tokenOperations: Operation[] = [
   operation({
     id: 'revokeToken',
     route: 'POST /tokens/{id}/revoke',
+    command: 'tokens revoke',
     summary: 'Refuse it from now on',
     role: 'admin',
     params: idParams,

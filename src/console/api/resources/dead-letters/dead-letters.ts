@@ -82,6 +82,9 @@ export const deadLetterSchema = z
       .optional()
       .describe('Its size, where it was too large to keep.'),
     value: bytesSchema.nullable().optional().describe('The dead letter itself, where it cannot be read.'),
+    earlier: z
+      .array(z.looseObject({ id: z.string() }))
+      .describe('Asked for by the id of a delivery: its failures before this one, the oldest first.'),
   })
   .describe('All that is known. Bytes are `{text}` where they are UTF-8, else `{base64}`.')
   .meta({ id: 'WholeDeadLetter' })
@@ -102,6 +105,7 @@ export const deadLetterOperations: Operation[] = [
   operation({
     id: 'listDeadLetters',
     route: 'GET /dead-letters',
+    command: 'dead-letters list',
     role: 'reader',
     summary: 'What finally failed, the newest first',
     description:
@@ -127,6 +131,7 @@ export const deadLetterOperations: Operation[] = [
   operation({
     id: 'groupDeadLetters',
     route: 'GET /dead-letters/groups',
+    command: 'dead-letters groups',
     role: 'reader',
     summary: 'How many failed alike: by reason, last status and destination',
     description: 'Reads all dead letters since `since`, which may take long where there are many.',
@@ -148,6 +153,7 @@ export const deadLetterOperations: Operation[] = [
   operation({
     id: 'showDeadLetter',
     route: 'GET /dead-letters/{id}',
+    command: 'dead-letters show',
     role: 'operator',
     summary: 'All that is known of one: attempts, last response, body',
     description: 'By the id of a delivery, all dead letters are read.',
@@ -159,8 +165,8 @@ export const deadLetterOperations: Operation[] = [
     }),
     success: { status: 200, description: 'The dead letter.', schema: deadLetterSchema },
     async handle({ params: { id }, gone }, { deadLetters }) {
-      const found = await deadLetters.byId(id, gone)
-      return { status: 200, body: jsonOf(found.at(-1)!) }
+      const found = (await deadLetters.byId(id, gone)).map(jsonOf)
+      return { status: 200, body: { ...found.at(-1)!, earlier: found.slice(0, -1) } }
     },
   }),
 ]

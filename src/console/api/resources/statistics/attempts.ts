@@ -29,6 +29,7 @@ export const attemptOperations: Operation[] = [
   operation({
     id: 'listAttempts',
     route: 'GET /attempts',
+    command: 'attempts',
     role: 'reader',
     // To a reader no answer says what a user did: also not by what is missing in it.
     queryRoles: { user: 'operator' },
@@ -61,15 +62,16 @@ export const attemptOperations: Operation[] = [
         until,
         messageIds: null,
       }
+      const store = await statistics()
       const found = (messageIds: ReadonlySet<string> | null) => {
-        const { attempts, next } = statistics.attempts({ ...filter, messageIds }, after, limit)
+        const { attempts, next } = store.attempts({ ...filter, messageIds }, after, limit)
         return { data: attempts.map(attemptView), next: next && encodeCursor(JSON.stringify(tupleOf(next))) }
       }
       if (user === undefined) return { status: 200, body: found(null) }
       return {
         run: async (progress) =>
           found(
-            await messageIdsOf(user, { since: null, until }, messages, {
+            await messageIdsOf(user, { since: null, until }, await messages(), {
               signal: gone,
               progress: (done, total) => progress({ done, total }),
             }),

@@ -86,6 +86,7 @@ export const auditOperations: Operation[] = [
   operation({
     id: 'showAudit',
     route: 'GET /audit',
+    command: 'audits show',
     role: 'reader',
     summary: 'The last verdict on whether every call is accounted for',
     description: 'Of the last audit that was run by the API, on a console that shares this one’s store.',
@@ -95,13 +96,15 @@ export const auditOperations: Operation[] = [
       schema: auditStateSchema,
     },
     async handle(_, { audits }) {
-      const last = audits.last()
-      return { status: 200, body: { last: last && verdictView(last), isRunning: audits.isRunning } }
+      const runs = await audits()
+      const last = runs.last()
+      return { status: 200, body: { last: last && verdictView(last), isRunning: runs.isRunning } }
     },
   }),
   operation({
     id: 'runAudit',
     route: 'POST /audit',
+    command: 'audit',
     role: 'operator',
     summary: 'Check that every call is accounted for',
     description: 'As `postrider audit` does. It ends when its sender goes away. One runs at a time.',
@@ -111,11 +114,12 @@ export const auditOperations: Operation[] = [
     refusals: [429],
     async handle({ query, gone }, { audits, now }) {
       const period = periodBounds(query, now())
-      if (audits.isRunning) throw new RequestRefused('busy', 'an audit is running on this console')
+      const runs = await audits()
+      if (runs.isRunning) throw new RequestRefused('busy', 'an audit is running on this console')
       return {
         run: async (progress) =>
           verdictView(
-            await audits.run({
+            await runs.run({
               ...period,
               signal: gone,
               progress: (phase, done, total) => progress({ phase, done, total }),

@@ -122,6 +122,7 @@ export const overviewOperations: Operation[] = [
   operation({
     id: 'overview',
     route: 'GET /overview',
+    command: 'overview',
     role: 'reader',
     summary: 'How all of it is now: rates, destinations, sources, backlog',
     query: z.strictObject({
@@ -142,8 +143,9 @@ export const overviewOperations: Operation[] = [
       )
         throw wrongField('window', 'takes a duration of whole minutes from 1m to 24h, such as 5m')
       const { hours } = query
-      const given = { store: statistics, settings: settings.state, callsTopic, now: now(), windowMs, hours }
-      return { status: 200, body: overviewOf(given) }
+      const store = await statistics()
+      const body = overviewOf({ store, settings: settings.state, callsTopic, now: now(), windowMs, hours })
+      return { status: 200, body }
     },
   }),
 ]

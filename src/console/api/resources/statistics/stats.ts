@@ -74,6 +74,7 @@ export const statsOperations: Operation[] = [
   operation({
     id: 'totalStats',
     route: 'GET /stats',
+    command: 'stats total',
     role: 'reader',
     summary: 'All sources and destinations together, over time',
     description:
@@ -82,12 +83,14 @@ export const statsOperations: Operation[] = [
     query: periodQuery,
     success: { status: 200, description: 'Totals and points.', schema: totalStatsSchema },
     async handle({ query }, { statistics, now }) {
-      return { status: 200, body: totalStats(statistics, periodOf(query, now())) }
+      const period = periodOf(query, now())
+      return { status: 200, body: totalStats(await statistics(), period) }
     },
   }),
   operation({
     id: 'destinationStats',
     route: 'GET /destinations/{id}/stats',
+    command: 'stats destination',
     role: 'reader',
     summary: 'What became of its deliveries, and how its URLs answer, over time',
     description: 'Counts of the ledger by the time at which they were committed.',
@@ -96,13 +99,15 @@ export const statsOperations: Operation[] = [
     success: { status: 200, description: 'Totals and points.', schema: destinationStatsSchema },
     async handle({ params: { id }, query }, { settings, statistics, now }) {
       const period = periodOf(query, now())
-      if (!statistics.has({ kind: 'destination', id })) settingIn(destinationKind, settings.state, id)
-      return { status: 200, body: destinationStats(statistics, id, period) }
+      const store = await statistics()
+      if (!store.has({ kind: 'destination', id })) settingIn(destinationKind, settings.state, id)
+      return { status: 200, body: destinationStats(store, id, period) }
     },
   }),
   operation({
     id: 'sourceStats',
     route: 'GET /sources/{id}/stats',
+    command: 'stats source',
     role: 'reader',
     summary: 'What collectors took and refused of it, over time',
     description:
@@ -112,8 +117,9 @@ export const statsOperations: Operation[] = [
     success: { status: 200, description: 'Totals and points.', schema: sourceStatsSchema },
     async handle({ params: { id }, query }, { settings, statistics, now }) {
       const period = periodOf(query, now())
-      if (!statistics.has({ kind: 'source', id })) settingIn(sourceKind, settings.state, id)
-      return { status: 200, body: sourceStats(statistics, id, period) }
+      const store = await statistics()
+      if (!store.has({ kind: 'source', id })) settingIn(sourceKind, settings.state, id)
+      return { status: 200, body: sourceStats(store, id, period) }
     },
   }),
 ]

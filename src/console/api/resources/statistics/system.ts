@@ -57,6 +57,7 @@ export const systemOperations: Operation[] = [
   operation({
     id: 'showSystem',
     route: 'GET /system',
+    command: 'system',
     role: 'reader',
     summary: 'All processes: what they run, which partitions they read, how they pace each URL',
     description: 'By the heartbeats of the last day.',
@@ -66,16 +67,18 @@ export const systemOperations: Operation[] = [
       schema: systemSchema,
     },
     async handle(_, { statistics, collectorUrl, now }) {
-      const asOf = isoOrNull(statistics.reach().asOf)
+      const store = await statistics()
+      const asOf = isoOrNull(store.reach().asOf)
       return {
         status: 200,
-        body: { asOf, collectorUrl, processes: processViews(statistics.processes(), now()) },
+        body: { asOf, collectorUrl, processes: processViews(store.processes(), now()) },
       }
     },
   }),
   operation({
     id: 'showInfrastructure',
     route: 'GET /infrastructure',
+    command: 'infrastructure',
     role: 'reader',
     summary: 'Kafka, the schema registry and the topics: whether they answer, and what is wrong with them',
     success: { status: 200, description: 'Their state now.', schema: infrastructureSchema },

@@ -31,6 +31,7 @@ export const userOperations: Operation[] = [
   operation({
     id: 'listUserMessages',
     route: 'GET /users/{id}/messages',
+    command: 'users messages',
     role: 'operator',
     summary: 'The calls of one user, the newest first',
     description:
@@ -47,7 +48,7 @@ export const userOperations: Operation[] = [
       return {
         async run(progress) {
           const page = { before, limit: query.limit }
-          const { calls, indexedSince, next } = await messagesOfUser(id, filter, messages, page, {
+          const { calls, indexedSince, next } = await messagesOfUser(id, filter, await messages(), page, {
             signal: gone,
             progress: (done, total) => progress({ done, total }),
           })

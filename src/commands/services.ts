@@ -1,0 +1,139 @@
+// What operations work with, put together once: the console serves it, and the command line uses it in its own process.
+import type { FoldedLog } from '../adapters/folded-log/folded-log.ts'
+import { readChanges } from '../adapters/folded-log/settings-history.ts'
+import type { SettingsLog } from '../adapters/folded-log/settings-log.ts'
+import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
+import { createSecrets } from '../adapters/secrets.ts'
+import type { Statistics } from '../adapters/store/statistics/statistics-follower.ts'
+import { sendSample } from '../adapters/webhook/sample-call.ts'
+import { transportOf } from '../adapters/webhook/transport.ts'
+import type { ConsoleServices } from '../console/api/services.ts'
+import type { AuditRuns } from '../console/audit/audit-runs.ts'
+import type { Deletions } from '../console/deletions/deletions.ts'
+import type { ReplayRig } from '../console/replays/replay-source.ts'
+import { replaysOf } from '../console/replays/replays.ts'
+import { openAudits } from './audit/open-audits.ts'
+import { openComputations } from './computations/open-computations.ts'
+import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
+import type { Context } from './context.ts'
+import { openDeletions } from './deletions/open-deletions.ts'
+import { erasuresOf, settingsHistoryOf, settingsOf, suppressionsOf, type LogOptions } from './deployment.ts'
+import { openInfrastructure } from './infrastructure/open-infrastructure.ts'
+import { openReplays } from './replays/open-replays.ts'
+import { openStatistics } from './statistics/open-statistics.ts'
+import { openSuppressions } from './suppressions/open-suppressions.ts'
+import { openLiveTail } from './tail/open-live-tail.ts'
+import { openMessages } from './why/open-messages.ts'
+
+export interface ServicesOptions extends LogOptions {
+  /** Who changes the settings. */
+  actor: () => string
+  /** Ends what a start reads. */
+  signal: AbortSignal
+  /** Resolves once the statistics hold what they are to show first. */
+  readStatistics(statistics: Statistics): Promise<void>
+}
+
+/** A log that is read to its end when it is first asked for. */
+interface LazyLog {
+  log: FoldedLog
+  start(): Promise<void>
+}
+
+export interface OpenServices {
+  /** For operations. The settings among them have to be started first. */
+  services: ConsoleServices
+  settings: SettingsLog
+  erasures: LazyLog
+  suppressed: LazyLog
+  replays: ReplayRig
+  deletions: Deletions
+  statistics(): Promise<Statistics>
+  audits(): Promise<AuditRuns>
+  /** In the reverse order of opening. */
+  close(): Promise<void>
+}
+
+/** Asks Kafka and the registry for nothing yet. */
+export function openServices(deployment: Context, options: ServicesOptions): OpenServices {
+  const { config, kafka, topics } = deployment
+  const { signal } = options
+  const open = new AsyncDisposableStack()
+  const closing = <T extends { close(): unknown }>(opened: T): T => {
+    open.defer(async () => void (await opened.close()))
+    return opened
+  }
+  const settings = closing(settingsOf(deployment, options))
+  const erasures = startedOnce(closing(erasuresOf(deployment, options)), signal)
+  const suppressed = startedOnce(closing(suppressionsOf(deployment, options)), signal)
+  const erased = async (stop?: AbortSignal) => {
+    await erasures.start()
+    return erasures.log.current(stop)
+  }
+  const secrets = createSecrets(config.secretsKeys)
+  const transport = once(async () => {
+    const opened = await transportOf(config)
+    open.defer(() => opened.close(0))
+    return opened
+  })
+  const deletions = closing(openDeletions(deployment, settings))
+  const replays = openReplays(deployment, settings, erased)
+  const statistics = once(async () => {
+    const opened = closing(await openStatistics(deployment))
+    await options.readStatistics(opened)
+    return opened
+  })
+  const audits = once(async () => openAudits(deployment, (await statistics()).database, settings))
+  const services: ConsoleServices = {
+    settings,
+    secrets,
+    sendSample: async (destination) =>
+      sendSample(destination, { transport: await transport(), secrets, now: Date.now() }),
+    deadLetters: openDeadLetters(deployment, erased),
+    computations: once(async () => closing(await openComputations({ ...deployment, settings }, signal))),
+    deletions,
+    suppressions: closing(
+      openSuppressions(deployment, settings, async (stop) => {
+        await suppressed.start()
+        return suppressed.log.current(stop)
+      }),
+    ),
+    messages: once(async () => closing(await openMessages(deployment, erased))),
+    readChanges: (each, stop) => readChanges(settingsHistoryOf(deployment), each, stop),
+    replays: replaysOf(replays),
+    heldKeptMs: once(() => heldKeptMs(kafka, topics)),
+    statistics: async () => (await statistics()).database,
+    audits,
+    infrastructure: openInfrastructure(deployment),
+    callsTopic: topics.calls,
+    collectorUrl: collectorUrlOf(config),
+    liveTail: closing(openLiveTail(deployment)),
+    now: Date.now,
+  }
+  return {
+    services,
+    settings,
+    erasures,
+    suppressed,
+    replays,
+    deletions,
+    statistics,
+    audits,
+    close: () => open.disposeAsync(),
+  }
+}
+
+/** Where nothing else is said, they run on this machine, at the port that both are given. */
+const collectorUrlOf = ({ collectorUrl, collectorPort }: Context['config']): string | null =>
+  collectorUrl ?? (collectorPort === 0 ? null : `http://localhost:${collectorPort}`)
+
+/** The same result for every caller, an error too. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null
+  return () => (made ??= make())
+}
+
+const startedOnce = <L extends FoldedLog & { start(signal?: AbortSignal): Promise<void> }>(
+  log: L,
+  signal: AbortSignal,
+) => ({ log, start: once(() => log.start(signal)) })
