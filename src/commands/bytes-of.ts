@@ -1,0 +1,17 @@
+import { createReadStream } from 'node:fs'
+import { addAbortSignal } from 'node:stream'
+import { stopSignal } from './context.ts'
+import { sizeOf } from './flags.ts'
+
+/** Read from a file at once. */
+const chunkBytes = 256 * 1_024
+
+/**
+ * A file, or stdin for `-`; `needs` is what is meant. Throws `usage` for what cannot be read; ends with the command.
+ */
+export function bytesOf(file: string, needs: string): AsyncIterable<Uint8Array> {
+  if (file !== '-') sizeOf(file, needs)
+  else if (process.stdin.isTTY) console.error(`Reading ${needs} from the terminal; Ctrl-D ends.`)
+  const input = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: chunkBytes })
+  return addAbortSignal(stopSignal(), input)
+}

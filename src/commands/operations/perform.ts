@@ -1,0 +1,92 @@
+import { checked } from '../../console/api/check.ts'
+import { RequestRefused, type FieldFault } from '../../console/api/errors.ts'
+import type { Operation, SessionGate, StreamAnswer } from '../../console/api/operation.ts'
+import type { ConsoleServices } from '../../console/api/services.ts'
+import { PostriderError } from '../../errors.ts'
+import { usageError } from '../flags.ts'
+import { commandActor } from '../settings/actor.ts'
+
+/** What a command asks an operation for. */
+export interface Asked {
+  params?: Readonly<Record<string, string>>
+  query?: Readonly<Record<string, unknown>>
+  body?: unknown
+  /** In place of a body. */
+  lines?: AsyncIterable<Uint8Array>
+  contentType?: string
+  /** Refused if it was changed since. */
+  ifMatch?: string | null
+}
+
+export interface PerformOptions {
+  services: ConsoleServices
+  signal: AbortSignal
+  onProgress?: (state: object) => void
+  /** What people call a field: `--max-rate`. */
+  nameOf(field: string): string
+}
+
+/** Does in this process what a request to a console would have done, as an admin. Throws `usage` that names each wrong flag. */
+export async function perform(operation: Operation, asked: Asked, options: PerformOptions): Promise<unknown> {
+  const answer = await begin(operation, asked, options)
+  if ('stream' in answer) throw new PostriderError('invariant', `${operation.id} has no end`)
+  if ('status' in answer) return answer.body
+  return named(options, () => answer.run(options.onProgress ?? (() => {})))
+}
+
+/** The same for an operation that streams. */
+export async function performStream(
+  operation: Operation,
+  asked: Asked,
+  options: PerformOptions,
+): Promise<StreamAnswer> {
+  const answer = await begin(operation, asked, options)
+  if ('stream' in answer) return answer
+  throw new PostriderError('invariant', `${operation.id} is no stream`)
+}
+
+const begin = (operation: Operation, asked: Asked, options: PerformOptions) =>
+  named(options, () => {
+    const { params = {}, query = {}, body } = asked
+    const given = checked(operation, { params, query, body: operation.body && (body ?? {}) })
+    return operation.handle(
+      {
+        ...given,
+        caller: { name: commandActor(), role: 'admin' },
+        session: noSession,
+        lines: asked.lines ?? nothing(),
+        contentType: asked.contentType ?? null,
+        ifMatch: asked.ifMatch ?? null,
+        idempotencyKey: null,
+        stopping: options.signal,
+        gone: options.signal,
+      },
+      options.services,
+    )
+  })
+
+/** What the API refuses, by the names of flags. What a rule refuses says whose it is already. */
+async function named<T>({ nameOf }: PerformOptions, work: () => Promise<T> | T): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof RequestRefused)) throw error
+    const { code, message, fields } = error.answer.body as RefusedBody
+    if (code !== 'invalid_request') throw new PostriderError('conflict', message, { cause: error })
+    const faults = fields.map(({ field, message }) => `${nameOf(field)}: ${message}`)
+    throw usageError(faults.length === 0 ? message : [...new Set(faults)].join('; '), { cause: error })
+  }
+}
+
+interface RefusedBody {
+  code: string
+  message: string
+  fields: FieldFault[]
+}
+
+const noSession: SessionGate = {
+  begin: () => Promise.reject(new PostriderError('invariant', 'a command has no session')),
+  endingCookie: () => '',
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
