@@ -60,9 +60,9 @@ test('help is wrapped where the terminal ends, and nowhere else', () => {
 
 test('only update has flags that take something away', () => {
   for (const flag of [
-    '--all-events',
-    '--remove-where',
-    '--remove-drop',
+    '--no-events',
+    '--no-where',
+    '--no-drop',
     '--remove-header',
     '--remove-secret',
   ]) {

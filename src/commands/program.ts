@@ -8,6 +8,13 @@ interface Entry {
   make(): Promise<Command>
 }
 
+/** Its commands come from operations: src/commands/commands-of-operations.ts. */
+const fromOperations = (name: string, summary: string, description = summary): Entry => ({
+  name,
+  summary,
+  make: async () => (await import('./commands-of-operations.ts')).namedCommand(name, description),
+})
+
 /** In the order of a first acquaintance. A command's file is read only when it is asked for. */
 const entries: Entry[] = [
   {
@@ -50,41 +57,41 @@ const entries: Entry[] = [
     summary: 'a receiver that prints and verifies what arrives',
     make: async () => (await import('./receive.ts')).receiveCommand(),
   },
-  {
-    name: 'sources',
-    summary: 'where calls come from',
-    make: async () => (await import('./sources.ts')).sourcesCommand(),
-  },
-  {
-    name: 'destinations',
-    summary: 'where calls go to: URLs, headers, shared secrets',
-    make: async () => (await import('./destinations/destinations.ts')).destinationsCommand(),
-  },
-  {
-    name: 'secrets',
-    summary: 'change the key that shared secrets are encrypted with',
-    make: async () => (await import('./secrets.ts')).secretsCommand(),
-  },
-  {
-    name: 'settings',
-    summary: 'who changed what; export and apply as a file; skip what cannot be read',
-    make: async () => (await import('./settings/settings.ts')).settingsCommand(),
-  },
-  {
-    name: 'tokens',
-    summary: 'who may use the admin API: tokens with roles',
-    make: async () => (await import('./settings/tokens.ts')).tokensCommand(),
-  },
-  {
-    name: 'audiences',
-    summary: 'who is in them: sync lists of users, notify destinations of who joined and left',
-    make: async () => (await import('./computations/audiences.ts')).audiencesCommand(),
-  },
-  {
-    name: 'traits',
-    summary: 'computed traits: sync values of users, notify destinations of what changed',
-    make: async () => (await import('./computations/traits.ts')).traitsCommand(),
-  },
+  fromOperations(
+    'sources',
+    'where calls come from',
+    'Where calls come from. A source has a write key, which its senders show to the collector; browsers publish it, so it is no secret. Changes take effect in running parts at once.',
+  ),
+  fromOperations(
+    'destinations',
+    'where calls go to: URLs, headers, shared secrets',
+    'Where calls go: up to 5 URLs each, every call as a signed POST. Shared secrets and header values are kept encrypted (SECRETS_KEY) and never shown again, only as fingerprints. Changes take effect in running parts at once.',
+  ),
+  fromOperations(
+    'secrets',
+    'change the key that shared secrets are encrypted with',
+    'Shared secrets and header values as they lie in the settings: encrypted under SECRETS_KEY. To change the key: set SECRETS_KEY to "new,old" for every process and restart them; run `rotate`; then take the old key out. Fingerprints are made with the key, so they change with it.',
+  ),
+  fromOperations(
+    'settings',
+    'who changed what; export and apply as a file; skip what cannot be read',
+    'The log that sources, destinations, audiences and traits are kept in.',
+  ),
+  fromOperations(
+    'tokens',
+    'who may use the admin API: tokens with roles',
+    'Tokens of the admin API, beside ADMIN_TOKEN. A reader sees everything but the contents of calls; an operator sees those too, sends tests and replays; an admin changes settings and tokens, and deletes. What is done with a token has its name in `postrider settings history`.',
+  ),
+  fromOperations(
+    'audiences',
+    'who is in them: sync lists of users, notify destinations of who joined and left',
+    'Who is in an audience. Destinations of its source get an identify call for each user who joins or leaves: the trait is the audience’s name in snake_case, true or false.',
+  ),
+  fromOperations(
+    'traits',
+    'computed traits: sync values of users, notify destinations of what changed',
+    'Computed traits: a value for each user. Destinations of its source get an identify call when a user’s value changes: the trait is the name in snake_case.',
+  ),
   {
     name: 'delete-user',
     summary: 'erase users, and ask destinations to forget them',

@@ -186,7 +186,8 @@ test('a command takes the settings of a dev.env for the deployment that it names
   const outcome = async (env: Record<string, string>) => {
     const run = checkout.start(['destinations', 'test', 'crm', '--json'], env)
     await run.ended
-    return { run, outcome: (JSON.parse(run.stdout()) as { outcome: string }).outcome }
+    const { data } = JSON.parse(run.stdout()) as { data: { outcome: string }[] }
+    return { run, outcome: data[0]!.outcome }
   }
   await leave({ SECRETS_KEY: deployment.env.SECRETS_KEY! })
   for (const env of [{}, { KAFKA_BROKERS: own.KAFKA_BROKERS!, TOPIC_PREFIX: own.TOPIC_PREFIX! }]) {

@@ -1,7 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
-import type { HeaderEdit, NewSecret } from '../../core/settings/commands.ts'
-import type { SecretsEdit } from '../../core/settings/secrets.ts'
 import { repeatable, usageError } from '../flags.ts'
 
 export interface EndpointFlags {
@@ -14,10 +12,7 @@ export interface EndpointFlags {
   addSecretFile?: string
   /** True: all of them. */
   removeSecret?: string[] | true
-  anyKey?: true
 }
-
-type Seal = (text: string) => NewSecret
 
 /** The flags that carry secrets; `create` and `update` have them alike. */
 export function addSecretFlags(command: Command): Command {
@@ -32,12 +27,6 @@ export function addSecretFlags(command: Command): Command {
       repeatable(
         '--header-file <header>',
         'the same with the value in a file, as "URL-number:Name:file": it shows in no process list or shell history',
-      ),
-    )
-    .addOption(
-      new Option(
-        '--any-key',
-        'encrypt under the first key of SECRETS_KEY even where the settings hold secrets that it does not open',
       ),
     )
     .addOption(
@@ -76,24 +65,31 @@ export function addRotationFlags(command: Command): Command {
     )
 }
 
-/** The header flags as edits, once their values can be sealed. Throws `usage`; never repeats a flag, for it may hold a secret. */
-export function headerEdits(flags: EndpointFlags): (seal: Seal) => HeaderEdit[] {
+/** A header to set at a URL, by its number from 1; null takes it away. */
+export interface GivenHeader {
+  urlNumber: number
+  name: string
+  value: string | null
+}
+
+/** Throws `usage`; never repeats a flag, for it may hold a secret. */
+export function givenHeaders(flags: EndpointFlags): GivenHeader[] {
   const plain = placed('--header', flags.header, '"URL-number:Name: value", such as "1:X-Team: blue"')
   const inFiles = placed(
     '--header-file',
     flags.headerFile,
     '"URL-number:Name:file", such as "1:Authorization:token.txt"',
   )
-  const set = [
-    ...plain.map(({ rest, ...header }) => ({ ...header, value: rest.replace(/^[ \t]+|[ \t]+$/g, '') })),
-    ...inFiles.map(({ rest, ...header }) => ({ ...header, value: contentOf(rest, '--header-file') })),
-  ]
-  const removed = (flags.removeHeader ?? []).map((text): HeaderEdit => {
+  const removed = (flags.removeHeader ?? []).map((text) => {
     const match = /^(\d{1,3}):([^:]+)$/.exec(text)
     if (!match) throw usageError('--remove-header takes "URL-number:Name", such as "1:X-Team", and no value')
     return { urlNumber: Number(match[1]), name: match[2]!.trim(), value: null }
   })
-  return (seal) => [...set.map(({ value, ...header }) => ({ ...header, value: seal(value) })), ...removed]
+  return [
+    ...plain.map(({ rest, ...header }) => ({ ...header, value: rest.replace(/^[ \t]+|[ \t]+$/g, '') })),
+    ...inFiles.map(({ rest, ...header }) => ({ ...header, value: contentOf(rest, '--header-file') })),
+    ...removed,
+  ]
 }
 
 /** What each flag says: a URL, a header's name, and the rest. */
@@ -104,17 +100,21 @@ const placed = (flag: string, texts: readonly string[] = [], form: string) =>
     return { urlNumber: Number(match[1]), name: match[2]!.trim(), rest: match[3]! }
   })
 
-/** What the flags ask for in shared secrets, once they can be sealed. Throws `usage`. */
-export function secretEdit(flags: EndpointFlags): (seal: Seal) => SecretsEdit {
-  const { secret, addSecret, removeSecret } = flags
-  const sharedText = secret ?? (flags.secretFile && contentOf(flags.secretFile, '--secret-file'))
-  const addedText = addSecret ?? (flags.addSecretFile && contentOf(flags.addSecretFile, '--add-secret-file'))
-  return (seal) => {
-    const shared = sharedText === undefined ? undefined : seal(sharedText)
-    const added = addedText === undefined ? undefined : seal(addedText)
-    // All go; one that is added replaces them.
-    if (removeSecret === true) return { sharedSecret: added ?? null }
-    return { sharedSecret: shared, addSecret: added, removeSecrets: removeSecret }
+/** What the flags ask for in shared secrets, as a request has it. Throws `usage`. */
+export function givenSecrets(flags: EndpointFlags): {
+  sharedSecret?: string | null
+  addSecret?: string
+  removeSecrets?: string[]
+} {
+  const { secret, secretFile, addSecret, addSecretFile, removeSecret } = flags
+  const shared = secret ?? (secretFile && contentOf(secretFile, '--secret-file'))
+  const added = addSecret ?? (addSecretFile && contentOf(addSecretFile, '--add-secret-file'))
+  // All go; one that is added replaces them.
+  if (removeSecret === true) return { sharedSecret: added ?? null }
+  return {
+    ...(shared !== undefined && { sharedSecret: shared }),
+    ...(added !== undefined && { addSecret: added }),
+    ...(removeSecret && { removeSecrets: removeSecret }),
   }
 }
 

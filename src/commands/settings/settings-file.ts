@@ -1,39 +1,18 @@
 import { createReadStream } from 'node:fs'
-import type { Command } from 'commander'
+import { Command } from 'commander'
 import { applySettings, type ApplyReport } from '../../console/settings-file/apply.ts'
-import { exportedSettings } from '../../console/settings-file/export.ts'
 import { secretPrefix } from '../../console/settings-file/file-schema.ts'
 import { SettingsRefused } from '../../console/settings-writer.ts'
 import { runAction } from '../context.ts'
 import { repeatable, sizeOf, usageError, type JsonFlag } from '../flags.ts'
+import { inSession } from '../operations/session.ts'
 import { count, print, printJson } from '../output.ts'
 import { changeLines } from './change-lines.ts'
 import { checkPrefixes, secretVariables } from './secret-variables.ts'
-import { withSettings } from './with-settings.ts'
-import { readSettingsFile, settingsYaml } from './yaml-file.ts'
+import { readSettingsFile } from './yaml-file.ts'
 
 /** As much as the admin API takes. */
 const maxBytes = 8 << 20
-
-export function addExportCommand(settings: Command): void {
-  settings
-    .command('export')
-    .summary('sources, destinations, audiences and traits as YAML')
-    .description(
-      'Prints sources, destinations, audiences and computed traits as YAML, for version control and `settings apply`. ' +
-        'What has its default is left out. Secrets are not in it: each is a reference to an environment variable.',
-    )
-    .option('--json', 'as JSON')
-    .action(
-      runAction(async ({ json }: JsonFlag, command: Command) => {
-        await withSettings(command, ({ state }) => {
-          const exported = exportedSettings(state)
-          if (json) printJson(exported)
-          else process.stdout.write(settingsYaml(exported))
-        })
-      }),
-    )
-}
 
 interface ApplyFlags extends JsonFlag {
   dryRun?: true
@@ -42,10 +21,10 @@ interface ApplyFlags extends JsonFlag {
   secretPrefix?: string[]
 }
 
-export function addApplyCommand(settings: Command): void {
-  settings
-    .command('apply <file>')
-    .summary('make the settings what a file says')
+export const applyCommand = (): Command =>
+  new Command('apply')
+    .argument('<file>', 'YAML or JSON; - for stdin')
+    .summary('Make the settings what a file says')
     .description(
       'Makes sources, destinations, audiences and computed traits what a YAML or JSON file says (- reads stdin), and ' +
         'prints the difference first. All of it counts, or nothing: a fault, or somebody else’s change at the same ' +
@@ -67,7 +46,6 @@ export function addApplyCommand(settings: Command): void {
     )
     .option('--json', 'as one JSON object')
     .action(runAction(apply))
-}
 
 async function apply(name: string, flags: ApplyFlags, command: Command): Promise<void> {
   const { dryRun = false, prune = false, anyKey, secretPrefix: prefixes = [], json } = flags
@@ -75,7 +53,7 @@ async function apply(name: string, flags: ApplyFlags, command: Command): Promise
   const { file, refuse } = readSettingsFile(await textOf(name), name === '-' ? 'stdin' : name)
   const { variables, faults } = secretVariables(file, prefixes, process.env)
   if (faults.length > 0) throw refuse(faults)
-  await withSettings(command, async (settings, { secrets }) => {
+  await inSession(command, async ({ settings, services: { secrets } }) => {
     const onDifference = json ? undefined : printDifference
     const options = { dryRun, prune, anyKey, onDifference }
     try {

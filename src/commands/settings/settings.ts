@@ -2,18 +2,13 @@ import { Command } from 'commander'
 import { PostriderError } from '../../errors.ts'
 import { runAction } from '../context.ts'
 import { usageError, type JsonFlag } from '../flags.ts'
+import { inSession } from '../operations/session.ts'
 import { print, printJson } from '../output.ts'
-import { addApplyCommand, addExportCommand } from './settings-file.ts'
-import { addHistoryCommand } from './settings-history.ts'
-import { withSettings } from './with-settings.ts'
 
-export function settingsCommand(): Command {
-  const command = new Command('settings').description(
-    'The log that sources, destinations, audiences and traits are kept in.',
-  )
-  command
-    .command('skip <offset>')
-    .summary('pass over an event that this version cannot read')
+export const skipCommand = (): Command =>
+  new Command('skip')
+    .argument('<offset>', 'in the settings log')
+    .summary('Pass over an event that this version cannot read')
     .description(
       'Passes over the event at this offset of the settings log, where the settings stand still because this version ' +
         'cannot read it: errors and /readyz name the offset. Right when nobody will ever run the version that wrote it; ' +
@@ -22,19 +17,14 @@ export function settingsCommand(): Command {
     )
     .option('--json', 'as JSON')
     .action(runAction(skip))
-  addHistoryCommand(command)
-  addExportCommand(command)
-  addApplyCommand(command)
-  return command
-}
 
 async function skip(text: string, { json }: JsonFlag, command: Command): Promise<void> {
   if (!/^\d{1,15}$/.test(text))
     throw usageError(`an offset is a whole number from 0, not ${JSON.stringify(text)}`)
   const offset = Number(text)
-  await withSettings(
+  await inSession(
     command,
-    async (settings) => {
+    async ({ settings }) => {
       await settings.skip(offset)
       const { version } = settings.state
       if (json) printJson({ skipped: offset, version, heldAt: settings.heldAt })

@@ -121,7 +121,7 @@ test('an invalid list or definition is named and changes nothing', async (t) => 
       'b\na\n',
       ['change', 'vip', '--add', 'a', '--remove-file', '-'],
       2,
-      /line 2 of --remove-file names the user of --add again, "a"/,
+      /line 3 names the user of line 1 again, "a"/,
     ],
     ['', ['create', '--id', 'v2', '--name', 'vip-größe', '--source', 'shop'], 1, /property "vip_größe"/],
     ['', ['create', '--id', 'v2', '--name', '!!', '--source', 'shop'], 2, /no letter or digit/],

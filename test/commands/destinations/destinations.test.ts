@@ -31,7 +31,7 @@ test('a destination is created, shown with fingerprints only, changed and disabl
     ...['--header', '2:Authorization: Bearer b-t0ken', '--header', '1: X-Team : blue-t0ken'],
     ...['--secret-file', file],
   )
-  assert.equal(created, 'destination "crm" created; `postrider destinations test crm` sends a sample call\n')
+  assert.match(created, /^id +crm\nname +CRM\nstate +enabled\n/)
   assert.equal(
     await run('list'),
     'ID   NAME  STATE    SOURCES  URLS  SIGNED\ncrm  CRM   enabled  shop     2     yes\n',
@@ -67,7 +67,7 @@ test('a destination is created, shown with fingerprints only, changed and disabl
       ['u3', 'https://c.example/', ['X-New'], null],
     ],
   )
-  assert.equal(await run('disable', 'crm'), 'destination "crm" is disabled\n')
+  assert.match(await run('disable', 'crm'), /^state +disabled$/m)
   await settings.catchUp()
   assert.equal(settings.state.destinations.get('crm')?.enabled, false)
   await run('enable', 'crm')
@@ -143,18 +143,14 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
 
   const wrong = await cli.run(
     ...['destinations', 'update', 'crm', '--where', 'call.event ==\n 1 +', '--max-rate', 'fast'],
-    ...['--drop', 'messageId', '--max-in-flight', '0'],
+    ...['--drop', 'messageId'],
   )
   assert.equal(wrong.status, 2)
   assert.match(wrong.stderr, /line 2, column 5: Unexpected token: EOF/)
-  for (const part of [
-    '"fast" is no rate',
-    '0 is not a whole number from 1',
-    '"messageId", begins with none of',
-  ])
+  for (const part of ['"fast" is no rate', '"messageId", begins with none of'])
     assert.ok(wrong.stderr.includes(part), wrong.stderr)
   for (const flags of [
-    ['--where', 'true', '--remove-where'],
+    ['--max-in-flight', '0'],
     ['--max-in-flight', 'few'],
     ['--trace-context', 'x'],
   ])
@@ -162,8 +158,8 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
   assert.partialDeepStrictEqual((await cli.json('destinations', 'show', 'crm'))[0], chosen)
 
   const [bare] = await cli.json(
-    ...['destinations', 'update', 'crm', '--max-rate', 'none', '--max-in-flight', 'none'],
-    ...['--remove-where', '--remove-drop', '--trace-context', 'off', '--types', 'all'],
+    ...['destinations', 'update', 'crm', '--no-max-rate', '--no-max-in-flight'],
+    ...['--no-where', '--no-drop', '--trace-context', 'off', '--no-types'],
   )
   const none = { types: null, maxRate: null, maxInFlight: null, where: null, drop: null, traceContext: false }
   assert.partialDeepStrictEqual(bare, none)
@@ -197,9 +193,10 @@ test('test sends each URL one signed call with its own headers and prints each o
   assert.deepEqual(bad.requests[0]!.body, request!.body)
 
   bad.answer({ status: 200 })
-  const again = await cli.json('destinations', 'test', 'crm')
+  const [again] = await cli.json('destinations', 'test', 'crm')
+  const outcomes = again!.data as Record<string, unknown>[]
   assert.deepEqual(
-    again.map(({ number, outcome, status: code }) => [number, outcome, code]),
+    outcomes.map(({ number, outcome, status: code }) => [number, outcome, code]),
     [
       [1, 'success', 200],
       [2, 'success', 200],
@@ -213,9 +210,14 @@ test('a refusal is one line that names every fault and no secret, and changes no
   const create = ['create', '--id', 'crm', '--name', 'CRM', '--source', 'shop', '--url', 'https://a.example']
   const cases: [args: string[], status: number, line: RegExp][] = [
     [
-      [...create, '--url', 'ftp://x.example', '--header', '3:Host: h1dden', '--secret', ''],
+      [...create, '--header', '3:Host: h1dden'],
       2,
-      /^postrider: source "shop" does not exist; URL 2 begins with "ftp:".*; header "Host" of URL 3: there is no such URL.*; header "Host" of URL 3 cannot be set.*; the shared secret is 0 bytes long, 1-256 are allowed\n$/,
+      /^postrider: --header names URL 3; there are 1, counted from 1\n$/,
+    ],
+    [
+      [...create, '--url', 'ftp://x.example', '--header', '2:Host: h1dden', '--secret', ''],
+      2,
+      /^postrider: source "shop" does not exist; URL 2 begins with "ftp:".*; header "Host" of URL 2 cannot be set.*; the shared secret is 0 bytes long, 1-256 are allowed\n$/,
     ],
     [
       [...create, '--header', 'Authorization: h1dden'],
@@ -259,19 +261,15 @@ test('a destination is paused for a time or without an end, shown as such, and r
   const create = ['create', '--id', 'crm', '--name', 'CRM', '--source', 'shop', '--url', 'https://a.example/']
   await cli.json('destinations', ...create)
   const run = async (...args: string[]) => (await cli.run('destinations', ...args)).stdout
-  assert.match(
-    await run('pause', 'crm', '--for', '2h'),
-    /^destination "crm" is paused until 2.*: its calls are held$/m,
-  )
+  assert.match(await run('pause', 'crm', '--for', '2h'), /^paused +since 2\S+Z, until 2\S+Z$/m)
   assert.match(await run('show', 'crm'), /^paused +since 2\S+Z, until 2\S+Z$/m)
   assert.match(await run('list'), /^crm +CRM +paused until 2\S+Z +shop/m)
-  assert.match(await run('pause', 'crm'), /is paused until `postrider destinations resume crm`/)
+  assert.match(await run('pause', 'crm'), /^paused .* until `postrider destinations resume crm`$/m)
   const [view] = await cli.json('destinations', 'show', 'crm')
   assert.equal((view!.pause as { until: null }).until, null)
   assert.match(await run('list'), /^crm +CRM +paused +shop/m)
-  assert.equal(await run('resume', 'crm'), 'destination "crm" is resumed\n')
-  assert.equal(await run('resume', 'crm'), 'destination "crm" is not paused\n')
+  for (let time = 0; time < 2; time++) assert.doesNotMatch(await run('resume', 'crm'), /^paused/m)
   const wrong = await cli.run('destinations', 'pause', 'crm', '--for', 'ever')
   assert.equal(wrong.status, 2)
-  assert.match(wrong.stderr, /^postrider: --for is "ever"; it takes a duration such as 30m, 2h or 1d$/m)
+  assert.match(wrong.stderr, /^postrider: --for: must be a duration such as 30m, 2h or 1d$/m)
 })

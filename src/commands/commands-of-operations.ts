@@ -1,0 +1,43 @@
+// Which commands come from operations, and what each has beside its operation.
+import { Command } from 'commander'
+import { operations } from '../console/api/operations.ts'
+import { computationShapes } from './computations/shapes.ts'
+import { destinationShapes } from './destinations/shapes.ts'
+import { operationCommand, type CommandShape } from './operations/operation-command.ts'
+import { applyCommand } from './settings/settings-file.ts'
+import { skipCommand } from './settings/settings.ts'
+import { settingsShapes } from './settings/shapes.ts'
+
+/** By operation. One that is not here needs nothing but what it says of itself. */
+const shapes: Readonly<Record<string, CommandShape>> = {
+  ...settingsShapes,
+  ...destinationShapes,
+  ...computationShapes,
+}
+
+/** Commands that do more than one operation, or have a page of their own; by their words. */
+const made: Readonly<Record<string, () => Command>> = {
+  'settings apply': applyCommand,
+  'settings skip': skipCommand,
+}
+
+const commandOf = (words: string): Command => {
+  const own = made[words]
+  if (own) return own()
+  const operation = operations.find(({ command }) => command === words)!
+  return operationCommand(operation, shapes[operation.id])
+}
+
+/** Every command that an operation has, and those that do more than one; by their words. */
+export const operationWords = (): string[] => [
+  ...new Set([...operations.flatMap(({ command }) => command ?? []), ...Object.keys(made)]),
+]
+
+/** The command of this name, with its subcommands. */
+export function namedCommand(name: string, description: string): Command {
+  const words = operationWords().filter((each) => each.split(' ')[0] === name)
+  if (words.length === 1 && words[0] === name) return commandOf(name)
+  const group = new Command(name).description(description)
+  for (const each of words) group.addCommand(commandOf(each))
+  return group
+}
