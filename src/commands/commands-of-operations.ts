@@ -1,9 +1,15 @@
 // Which commands come from operations, and what each has beside its operation.
 import { Command } from 'commander'
-import { operations } from '../console/api/operations.ts'
+import { operationOf, operations } from '../console/api/operations.ts'
 import { computationShapes } from './computations/shapes.ts'
+import { deadLetterReplayShape, deadLetterShapes } from './dead-letters/shapes.ts'
+import { deleteUserCommand } from './deletions/delete-user.ts'
+import { resumeCommand } from './deletions/deletions.ts'
+import { deletionShapes, suppressShape, unsuppressShape } from './deletions/shapes.ts'
 import { destinationShapes } from './destinations/shapes.ts'
 import { operationCommand, type CommandShape } from './operations/operation-command.ts'
+import { replayShape } from './replays/replay.ts'
+import { replayShapes } from './replays/shapes.ts'
 import { applyCommand } from './settings/settings-file.ts'
 import { skipCommand } from './settings/settings.ts'
 import { settingsShapes } from './settings/shapes.ts'
@@ -13,12 +19,22 @@ const shapes: Readonly<Record<string, CommandShape>> = {
   ...settingsShapes,
   ...destinationShapes,
   ...computationShapes,
+  ...deletionShapes,
+  ...deadLetterShapes,
+  ...replayShapes,
+  createRegulation: suppressShape,
+  startReplay: replayShape,
 }
 
 /** Commands that do more than one operation, or have a page of their own; by their words. */
 const made: Readonly<Record<string, () => Command>> = {
+  'delete-user': deleteUserCommand,
+  'deletions resume': resumeCommand,
   'settings apply': applyCommand,
   'settings skip': skipCommand,
+  unsuppress: () => operationCommand(operationOf('createRegulation'), unsuppressShape, 'unsuppress'),
+  'dead-letters replay': () =>
+    operationCommand(operationOf('startReplay'), deadLetterReplayShape, 'dead-letters replay'),
 }
 
 const commandOf = (words: string): Command => {

@@ -92,46 +92,30 @@ const entries: Entry[] = [
     'computed traits: sync values of users, notify destinations of what changed',
     'Computed traits: a value for each user. Destinations of its source get an identify call when a user’s value changes: the trait is the name in snake_case.',
   ),
-  {
-    name: 'delete-user',
-    summary: 'erase users, and ask destinations to forget them',
-    make: async () => (await import('./deletions/delete-user.ts')).deleteUserCommand(),
-  },
-  {
-    name: 'deletions',
-    summary: 'deletion requests: list, show, resume',
-    make: async () => (await import('./deletions/deletions.ts')).deletionsCommand(),
-  },
-  {
-    name: 'suppress',
-    summary: 'take and deliver no more calls of users',
-    make: async () => (await import('./suppressions/suppress.ts')).suppressCommand(),
-  },
-  {
-    name: 'unsuppress',
-    summary: 'take and deliver calls of users again',
-    make: async () => (await import('./suppressions/suppress.ts')).unsuppressCommand(),
-  },
-  {
-    name: 'suppressions',
-    summary: 'suppressed users: list',
-    make: async () => (await import('./suppressions/suppressions.ts')).suppressionsCommand(),
-  },
-  {
-    name: 'dead-letters',
-    summary: 'what finally failed: list, show, replay',
-    make: async () => (await import('./dead-letters/dead-letters.ts')).deadLettersCommand(),
-  },
-  {
-    name: 'replay',
-    summary: 'send calls of the past to a destination: what it has not had, or all',
-    make: async () => (await import('./replays/replay.ts')).replayCommand(),
-  },
-  {
-    name: 'replays',
-    summary: 'replays: list, show, pause, resume, cancel',
-    make: async () => (await import('./replays/replays.ts')).replaysCommand(),
-  },
+  fromOperations('delete-user', 'erase users, and ask destinations to forget them'),
+  fromOperations(
+    'deletions',
+    'deletion requests: list, show, resume',
+    'Deletion requests of the last 40 days, which `postrider delete-user` makes. Each affects the sources that it named, or else all that there were: whether a source ever had a call of a user is not looked at.',
+  ),
+  fromOperations('suppress', 'take and deliver no more calls of users'),
+  fromOperations('unsuppress', 'take and deliver calls of users again'),
+  fromOperations(
+    'suppressions',
+    'suppressed users: list',
+    'Users whose calls are neither taken nor delivered: `postrider suppress` and `postrider unsuppress` change that.',
+  ),
+  fromOperations(
+    'dead-letters',
+    'what finally failed: list, show, replay',
+    'What finally failed: deliveries, and records that never became one. An ID is that of a dead letter as `list` shows it (`<partition>-<offset>`), or a delivery’s (`<messageId>:<destinationId>`).',
+  ),
+  fromOperations('replay', 'send calls of the past to a destination: what it has not had, or all'),
+  fromOperations(
+    'replays',
+    'replays: list, show, pause, resume, cancel',
+    'Replays of the last 30 days, which `postrider replay`, `postrider dead-letters replay` and the ends of pauses make. Consoles run them.',
+  ),
   {
     name: 'tail',
     summary: 'calls of a source as they come in',

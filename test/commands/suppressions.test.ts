@@ -9,7 +9,7 @@ test('users are suppressed, listed, and not suppressed any more, from arguments 
   const deployment = await deploy(t)
   await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
   const run = (input: string, ...args: string[]) => ok(t, deployment, input, ...args)
-  assert.equal(await run('', 'suppressions', 'list'), 'no user is suppressed\n')
+  assert.equal(await run('', 'suppressions', 'list'), 'no such user is suppressed\n')
   assert.equal(await run('', 'suppress', 'ada', 'bob'), '2 users suppressed at every source\n')
   assert.equal(
     await run('bob\neve\n', 'suppress', '--file', '-', '--source', 'shop'),
@@ -33,7 +33,7 @@ test('users are suppressed, listed, and not suppressed any more, from arguments 
     await run('', 'unsuppress', 'bob', 'kim'),
     '2 users not suppressed at every source any more; 1 of them were not before\n',
   )
-  assert.equal(await run('', 'suppressions', 'list', '--user', 'bob'), 'user bob is not suppressed\n')
+  assert.equal(await run('', 'suppressions', 'list', '--user', 'bob'), 'no such user is suppressed\n')
   const refused = await runCommand(t, deployment, '', 'unsuppress', 'ada', '--source', 'shop')
   assert.deepEqual(
     [refused.status, refused.stderr],

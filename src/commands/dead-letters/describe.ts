@@ -1,73 +1,85 @@
-// How dead letters are shown to people: a row, or a page.
+// How a dead letter is shown to people, from what the admin API answers.
 import { textOf } from '../../console/dead-letters/describe.ts'
-import { statusOf } from '../../core/delivery/dead-letter-filter.ts'
-import { isoOf, isoOrNull } from '../../core/iso-time.ts'
-import type { StoredDeadLetter } from '../../console/dead-letters/dead-letter-store.ts'
-import type { DeadLetterGroup } from '../../console/dead-letters/groups.ts'
-import type { EndpointOutcome } from '../../core/delivery/delivery.ts'
 import { printable } from '../output.ts'
 
-export const headings = ['id', 'failed', 'reason', 'destination', 'attempts', 'last attempt']
+type Bytes = { text: string } | { base64: string }
 
-export function rowOf({ id, deadLetter, failedAt }: StoredDeadLetter): (string | number)[] {
-  const delivery = deadLetter?.delivery
-  return [
-    id,
-    secondOf(failedAt),
-    deadLetter?.reason ?? 'unreadable',
-    delivery?.destinationId ?? '-',
-    delivery?.attempts ?? '-',
-    statusOf(deadLetter) ?? '-',
-  ]
+interface Origin {
+  topic: string
+  partition: number
+  offset: number
 }
 
-export const groupHeadings = ['count', 'reason', 'last attempt', 'destination', 'first', 'last']
+/** What stands on the page; the rest is for machines. */
+export interface WholeDeadLetter {
+  id: string
+  failedAt: string
+  reason: string | null
+  detail: string | null
+  origin: Origin | null
+  owner?: string
+  delivery?: {
+    id: string
+    sourceId: string
+    destinationId: string
+    type: string
+    attempts: number
+    timesScheduled: number
+    firstAttemptAt: string | null
+    firstScheduledAt: string | null
+    endpointIds: string[]
+    outcomes: {
+      endpointId: string
+      kind: string
+      status: number | null
+      durationMs: number
+      at: string
+      detail: string | null
+    }[]
+    lastResponse: { endpointId: string; status: number; durationMs: number; at: string; body: Bytes } | null
+    body: Bytes
+    key: Bytes | null
+  } | null
+  omittedBytes?: number | null
+  omittedSha256?: string | null
+  raw?: Bytes | null
+  rawKey?: Bytes | null
+  /** Of one that cannot be read. */
+  value?: Bytes | null
+  /** Of a delivery, the oldest first. */
+  earlier?: WholeDeadLetter[]
+}
 
-export const groupRowOf = ({
-  count,
-  reason,
-  status,
-  destinationId,
-  firstAt,
-  lastAt,
-}: DeadLetterGroup): (string | number)[] => [
-  count,
-  reason ?? 'unreadable',
-  String(status ?? '-'),
-  destinationId ?? '-',
-  secondOf(firstAt),
-  secondOf(lastAt),
-]
+/** All of it, for people: of a delivery each time it failed. */
+export const pageOf = (deadLetter: WholeDeadLetter): string =>
+  [...(deadLetter.earlier ?? []), deadLetter].map(partOf).join('\n\n')
 
-const secondOf = (at: number): string => isoOf(at).replace(/\.\d{3}Z$/, 'Z')
-
-/** All of it, for people. */
-export function pageOf({ id, deadLetter, problem, record, failedAt }: StoredDeadLetter): string {
-  if (!deadLetter)
+function partOf(deadLetter: WholeDeadLetter): string {
+  const { id, failedAt, reason, detail, delivery, origin, omittedBytes } = deadLetter
+  if (origin === null)
     return lines([
       ['dead letter', id],
-      ['written', isoOf(failedAt)],
-      ['unreadable', problem],
-      ['value', record.value && readable(record.value)],
+      ['written', failedAt],
+      ['unreadable', detail],
+      ['value', deadLetter.value && readable(deadLetter.value)],
     ])
-  const { delivery, origin } = deadLetter
   const { lastResponse } = delivery ?? {}
   return lines([
     ['dead letter', id],
-    ['failed', isoOf(failedAt)],
-    ['reason', deadLetter.reason],
-    ['detail', deadLetter.detail && block(deadLetter.detail)],
+    ['failed', failedAt],
+    ['reason', reason],
+    ['detail', detail && block(detail)],
     ['delivery', delivery && printable(delivery.id)],
     ['source', delivery && printable(delivery.sourceId)],
     ['destination', delivery && printable(delivery.destinationId)],
     ['type', delivery?.type],
     ['attempts', delivery?.attempts],
     ['times scheduled', delivery?.timesScheduled],
-    ['first attempt', isoOrNull(delivery?.firstAttemptAt)],
-    ['first scheduled', isoOrNull(delivery?.firstScheduledAt)],
+    ['first attempt', delivery?.firstAttemptAt],
+    ['first scheduled', delivery?.firstScheduledAt],
     ['URLs left', delivery && printable(delivery.endpointIds.join(' '))],
     ['origin', `${printable(origin.topic)} partition ${origin.partition} offset ${origin.offset}`],
-    ['owner', printable(deadLetter.owner)],
+    ['owner', deadLetter.owner && printable(deadLetter.owner)],
     ...(delivery?.outcomes ?? []).map((outcome): Line => [
       `last at ${printable(outcome.endpointId)}`,
       outcomeOf(outcome),
@@ -76,16 +88,11 @@ export function pageOf({ id, deadLetter, problem, record, failedAt }: StoredDead
       'last response',
       lastResponse &&
         `${printable(lastResponse.endpointId)} ${lastResponse.status} after ${Math.round(lastResponse.durationMs)} ms, ` +
-          `${isoOf(lastResponse.at)}${readable(lastResponse.body)}`,
+          `${lastResponse.at}${readable(lastResponse.body)}`,
     ],
-    [
-      'left out',
-      deadLetter.omittedBytes === null
-        ? null
-        : `${deadLetter.omittedBytes} bytes, SHA-256 ${deadLetter.omittedSha256}`,
-    ],
-    ['key', record.key && readable(record.key)],
-    ['body', delivery && deadLetter.omittedBytes === null ? readable(delivery.body) : null],
+    ['left out', omittedBytes ? `${omittedBytes} bytes, SHA-256 ${deadLetter.omittedSha256}` : null],
+    ['key', delivery?.key && readable(delivery.key)],
+    ['body', delivery && !omittedBytes ? readable(delivery.body) : null],
     ['record’s key', deadLetter.rawKey && readable(deadLetter.rawKey)],
     ['record', deadLetter.raw && readable(deadLetter.raw)],
   ])
@@ -102,20 +109,23 @@ function lines(all: Line[]): string {
     .join('\n')
 }
 
-function outcomeOf({ kind, status, durationMs, at, detail }: EndpointOutcome): string {
+type Outcome = NonNullable<WholeDeadLetter['delivery']>['outcomes'][number]
+
+function outcomeOf({ kind, status, durationMs, at, detail }: Outcome): string {
   const what = status === null ? kind : `${kind} ${status}`
   const why = detail === null ? '' : `: ${printable(detail)}`
-  return `${what} after ${Math.round(durationMs)} ms, ${isoOf(at)}${why}`
+  return `${what} after ${Math.round(durationMs)} ms, ${at}${why}`
 }
 
 /** What fits on a page of a terminal, roughly; --json has all. */
 const maxHexBytes = 2_048
 
 /** An indented block below its label: text as it is, anything else as hex. */
-function readable(bytes: Uint8Array): string {
+function readable(given: Bytes): string {
+  const bytes = 'text' in given ? Buffer.from(given.text) : Buffer.from(given.base64, 'base64')
   const text = textOf(bytes)
   if (text !== null && !text.includes('\0')) return block(text)
-  const hex = Buffer.from(bytes.subarray(0, maxHexBytes)).toString('hex')
+  const hex = bytes.subarray(0, maxHexBytes).toString('hex')
   const rest = bytes.length - maxHexBytes
   const rows = hex.match(/.{1,64}/g) ?? []
   return block(

@@ -1,16 +1,17 @@
 import { Command } from 'commander'
-import { reportOf, type DeletionReport } from '../../console/deletions/deletions.ts'
+import type { reportOf } from '../../console/deletions/deletions.ts'
 import { plannedDeletion } from '../../console/deletions/request.ts'
 import { checkUserIds } from '../../console/user-ids.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
 import { PostriderError } from '../../errors.ts'
 import { agreed } from '../ask.ts'
+import { operationOf } from '../../console/api/operations.ts'
 import { runAction } from '../context.ts'
 import { usersGiven, type UserFlags } from './given-users.ts'
-import { deletionProgress, withDeletions } from './session.ts'
 import { repeatable, type JsonFlag } from '../flags.ts'
 import { count, print, printJson } from '../output.ts'
-import { withProgress } from '../progress-bar.ts'
+import { performed } from '../operations/operation-command.ts'
+import { inSession } from '../operations/session.ts'
 
 interface Flags extends JsonFlag, UserFlags {
   source?: string[]
@@ -43,8 +44,10 @@ async function deleteUsers(ids: string[], flags: Flags, command: Command): Promi
   const { userIds, place } = await usersGiven(ids, flags)
   // Before anything is connected: what is wrong with the list is wrong without Kafka, too.
   checkUserIds(userIds, place)
-  await withDeletions(command, async (deletions, signal, { state }) => {
-    const given = { userIds, sourceIds: source }
+  await inSession(command, async (session) => {
+    const { signal } = session
+    const { state } = session.settings
+    const given = { userIds, ...(source && { sourceIds: source }) }
     if (dryRun) {
       const planned = plannedDeletion(given, state)
       if (json) printJson({ dryRun, ...planned })
@@ -57,22 +60,15 @@ async function deleteUsers(ids: string[], flags: Flags, command: Command): Promi
       if (!(await agreed(question, undefined, signal)))
         throw new PostriderError('conflict', 'not confirmed; nothing was changed')
     }
-    const onStart = (requestId: string) => console.error(`deletion ${requestId}`)
-    const report = await withProgress((bar) =>
-      deletions.request(given, {
-        onProgress: deletionProgress(bar),
-        signal,
-        place,
-        ...(!json && { onStart }),
-      }),
-    )
-    if (json) return printJson(reportOf(report))
+    const report = (await performed(operationOf('createDeletion'), { body: given }, session)) as Report
+    if (json) return printJson(report)
     print(sentence(report, { erased: 'erased', written: 'written' }))
-    print(`\`postrider deletions show ${report.requestId}\` says what became of it`)
+    print(`\`postrider deletions show ${report.id}\` says what became of it`)
   })
 }
 
-type Planned = Omit<DeletionReport, 'requestId'>
+type Report = ReturnType<typeof reportOf>
+type Planned = Omit<Report, 'id'>
 
 const sourcesIn = ({ sources }: Planned): string => sources.map(({ sourceId }) => sourceId).join(', ')
 

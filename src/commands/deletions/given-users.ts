@@ -1,5 +1,6 @@
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
-import { listIn } from '../computations/sync-input.ts'
+import { readList } from '../../console/computations/read-list.ts'
+import { bytesOf } from '../bytes-of.ts'
 import { usageError } from '../flags.ts'
 
 export interface UserFlags {
@@ -23,7 +24,7 @@ export async function usersGiven(
 /** All lines are read and found right before anything is written. */
 async function idsIn(file: string): Promise<string[]> {
   const ids: string[] = []
-  for await (const { users } of listIn(file, 'audience')) {
+  for await (const { users } of readList(bytesOf(file, 'a file with a line for each user'), 'id')) {
     for (const user of users) ids.push(user)
     if (ids.length > maxUsersOfRequest) break
   }
