@@ -1,8 +1,9 @@
 // Writes the generated tables into docs/, between their markers, and the names of settings into the chart's schema: `node scripts/generate-docs.ts`, after a change of
-// src/config/variables.ts, src/core/permissions.ts or an operation's role. test/project/docs.test.ts,
+// src/config/variables.ts, src/core/permissions.ts or an operation. test/project/docs.test.ts,
 // test/project/secured-clusters.test.ts and test/console/document.test.ts compare the two.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { commandsTable } from './commands-table.ts'
 import { permissionsTable } from './permissions-table.ts'
 import { rolesTable } from './roles-table.ts'
 import { format } from 'prettier'
@@ -13,6 +14,7 @@ const tables: [file: string, marker: string, table: string][] = [
   ['docs/configuration.md', 'settings', settingsTables()],
   ['docs/secured-clusters.md', 'permissions', permissionsTable()],
   ['docs/admin-api.md', 'roles', rolesTable()],
+  ['docs/commands.md', 'commands', commandsTable()],
 ]
 for (const [name, marker, table] of tables) {
   const file = join(import.meta.dirname, '..', name)

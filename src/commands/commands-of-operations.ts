@@ -7,12 +7,16 @@ import { deleteUserCommand } from './deletions/delete-user.ts'
 import { resumeCommand } from './deletions/deletions.ts'
 import { deletionShapes, suppressShape, unsuppressShape } from './deletions/shapes.ts'
 import { destinationShapes } from './destinations/shapes.ts'
+import { infrastructureShape } from './infrastructure/describe.ts'
 import { operationCommand, type CommandShape } from './operations/operation-command.ts'
 import { replayShape } from './replays/replay.ts'
 import { replayShapes } from './replays/shapes.ts'
 import { applyCommand } from './settings/settings-file.ts'
 import { skipCommand } from './settings/settings.ts'
 import { settingsShapes } from './settings/shapes.ts'
+import { statisticsShapes } from './statistics/shapes.ts'
+import { tailShape } from './tail/shape.ts'
+import { whyCommand } from './why/why.ts'
 
 /** By operation. One that is not here needs nothing but what it says of itself. */
 const shapes: Readonly<Record<string, CommandShape>> = {
@@ -22,8 +26,11 @@ const shapes: Readonly<Record<string, CommandShape>> = {
   ...deletionShapes,
   ...deadLetterShapes,
   ...replayShapes,
+  ...statisticsShapes,
   createRegulation: suppressShape,
   startReplay: replayShape,
+  showInfrastructure: infrastructureShape,
+  tailSource: tailShape,
 }
 
 /** Commands that do more than one operation, or have a page of their own; by their words. */
@@ -35,6 +42,7 @@ const made: Readonly<Record<string, () => Command>> = {
   unsuppress: () => operationCommand(operationOf('createRegulation'), unsuppressShape, 'unsuppress'),
   'dead-letters replay': () =>
     operationCommand(operationOf('startReplay'), deadLetterReplayShape, 'dead-letters replay'),
+  why: whyCommand,
 }
 
 const commandOf = (words: string): Command => {

@@ -3,7 +3,6 @@ import { SettingsLog } from '../adapters/folded-log/settings-log.ts'
 import { SuppressionLog } from '../adapters/folded-log/suppression-log.ts'
 import type { SettingsHistorySource } from '../adapters/folded-log/settings-history.ts'
 import type { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
-import { fetchRange } from '../adapters/kafka/read/topic-offsets.ts'
 import { AddressGuard } from '../adapters/webhook/address-guard.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
 import { commandActor } from './settings/actor.ts'
@@ -64,16 +63,3 @@ export const suppressionsOf = (deployment: Context, options: LogOptions): Suppre
 /** As `settingsOf`, for a command at a terminal, which closes soon. */
 export const openSettings = (deployment: Context): SettingsLog =>
   settingsOf(deployment, { maxWaitMs: 50, actor: commandActor })
-
-/** As `erasuresOf`, for a command at a terminal. Rejects when there is no Kafka. */
-export async function openErasures(context: Context): Promise<ErasureLog> {
-  // A part waits for brokers for ever; a user at a terminal wants an error.
-  await fetchRange(context.kafka, context.topics.erasures)
-  return erasuresOf(context, { maxWaitMs: 50 })
-}
-
-/** As `suppressionsOf`, for a command at a terminal. Rejects when there is no Kafka. */
-export async function openSuppressionLog(context: Context): Promise<SuppressionLog> {
-  await fetchRange(context.kafka, context.topics.suppressions)
-  return suppressionsOf(context, { maxWaitMs: 50 })
-}

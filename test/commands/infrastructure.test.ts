@@ -51,7 +51,7 @@ test('the command and the API report brokers, schemas and topics alike, and what
 
   const text = await runCommand(t, deployment, '', 'infrastructure')
   assert.match(text.stdout, new RegExp(`^${topics.calls} +4 +1 +0 +7 d$`, 'm'))
-  assert.match(text.stderr, /^postrider: error: topic .*600ms is missing/m)
+  assert.match(text.stdout, /^error: topic .*600ms is missing/m)
 })
 
 test('a Kafka and a registry that do not answer are each reported beside what does', async (t) => {

@@ -157,24 +157,24 @@ test('statistics, attempts, users’ calls, processes and audits by the API agre
     assert.deepEqual([status, stderr], [0, ''], args.join(' '))
     return stdout
   }
-  const told = JSON.parse(await run('stats', '--destination', 'mail', '--window', '2h', '--json')) as Stats
+  const told = JSON.parse(await run('stats', 'destination', 'mail', '--window', '2h', '--json')) as Stats
   assert.deepEqual(told.totals, mail.totals)
-  const all = JSON.parse(await run('stats', '--total', '--window', '2h', '--json')) as Stats
+  const all = JSON.parse(await run('stats', 'total', '--window', '2h', '--json')) as Stats
   assert.deepEqual(all.totals, together.totals)
-  assert.match(await run('stats', '--total'), /delivered +\|.*█/)
-  const page = await run('stats', '--destination', 'mail')
+  assert.match(await run('stats', 'total'), /delivered +\|.*█/)
+  const page = await run('stats', 'destination', 'mail')
   assert.match(page, /rejected +10/)
   assert.match(page, /failed +\|.*█/)
-  assert.match(await run('stats', '--source', 'shop'), /in all +10 +0 +1/)
-  assert.match(await run('stats'), /crm +10 +10 +0 +10 +100\.00%/)
+  assert.match(await run('stats', 'source', 'shop'), /in all +10 +0 +1/)
   const rows = (await run('attempts', '--url', 'u1', '--destination', 'mail', '--json')).trim().split('\n')
   assert.equal(rows.length, 10)
   assert.equal((await run('attempts', '--user', 'u-1', '--json')).trim().split('\n').length, 6)
-  assert.match(await run('top', '--window', '1h'), /mail +active .*0\.00%.*\n/)
-  const wrong = await runCommand(t, deployment, '', 'stats', '--window', 'x', '--step', 'y')
+  assert.match(await run('overview', '--window', '1h'), /mail +active .*0\.00%.*\n/)
+  assert.match(await run('system'), /^PROCESS +STATE /)
+  const wrong = await runCommand(t, deployment, '', 'stats', 'total', '--window', 'x', '--step', 'y')
   assert.equal(wrong.status, 2)
   assert.match(wrong.stderr, /--window .*; --step /)
-  assert.equal((await runCommand(t, deployment, '', 'stats', '--source', 'none')).status, 1)
+  assert.equal((await runCommand(t, deployment, '', 'stats', 'source', 'none')).status, 1)
 
   await appendErasures(deployment, { userId: 'u-1' })
   await until(async () => (await allOf(console, '/users/u-1/messages?limit=50')).length === 0, 20_000)

@@ -152,19 +152,14 @@ const listOf = (counts: Record<string, number>): string =>
     .map(([name, number]) => `${name} ${number}`)
     .join(', ')
 
-export function attemptsTable(attempts: readonly ReturnType<typeof attemptView>[]): string {
-  return table(
-    ['at', 'destination', 'URL', 'outcome', 'status', 'took', 'attempt', 'message', 'detail'],
-    attempts.map((each) => [
-      each.at,
-      each.destinationId,
-      each.urlId,
-      each.outcome,
-      each.status ?? '-',
-      millis(each.durationMs),
-      each.attempt ?? '-',
-      each.messageId,
-      each.detail ?? '',
-    ]),
-  )
-}
+export const attemptRow = (each: ReturnType<typeof attemptView>): (string | number)[] => [
+  each.at,
+  each.destinationId,
+  each.urlId,
+  each.outcome,
+  each.status ?? '-',
+  millis(each.durationMs),
+  each.attempt ?? '-',
+  each.messageId,
+  each.detail ?? '',
+]

@@ -1,14 +1,12 @@
 import { Command } from 'commander'
 import { jsonOf } from '../../console/messages/describe.ts'
-import { lifeOfMessage, type MessageLife } from '../../console/messages/why.ts'
-import { PostriderError } from '../../errors.ts'
-import { loadContext, runAction, stopSignal } from '../context.ts'
-import { openErasures } from '../deployment.ts'
+import { lifeOfMessage } from '../../console/messages/why.ts'
+import { runAction } from '../context.ts'
+import type { JsonFlag } from '../flags.ts'
+import { inSession } from '../operations/session.ts'
 import { print, printJson } from '../output.ts'
 import { withProgress } from '../progress-bar.ts'
-import { withOpen } from '../with-open.ts'
 import { pageOf } from './describe.ts'
-import { openMessages, type OpenMessages } from './open-messages.ts'
 
 export function whyCommand(): Command {
   return new Command('why')
@@ -24,38 +22,22 @@ export function whyCommand(): Command {
     .action(runAction(run))
 }
 
-async function run(messageId: string, options: { json?: true }, command: Command): Promise<void> {
-  const life = await lookUp(messageId, command)
-  if (options.json) printJson(jsonOf(life))
-  else print(pageOf(life))
-}
-
-/** Short reading is not worth a bar. */
-const minRecords = 20_000
-
-async function lookUp(messageId: string, command: Command): Promise<MessageLife> {
-  const context = loadContext(command)
-  const signal = stopSignal()
-  const lifeShown = (messages: OpenMessages) =>
-    withProgress((bar) =>
+async function run(messageId: string, { json }: JsonFlag, command: Command): Promise<void> {
+  await inSession(command, async ({ services, signal }) => {
+    const messages = await services.messages()
+    const life = await withProgress((bar) =>
       lifeOfMessage(messageId, messages, {
         signal,
-        progress: (done, total) => {
+        progress(done, total) {
           if (total >= minRecords)
             bar.show('indexing {bar} {value}/{total} records, {eta_formatted} left', done, total)
         },
       }),
     )
-  try {
-    return await withOpen(await openErasures(context), async (erasures) =>
-      withOpen(
-        await openMessages(context, (stop) => erasures.current(stop)),
-        async (messages) => (await Promise.all([lifeShown(messages), erasures.start(signal)]))[0],
-      ),
-    )
-  } catch (error) {
-    if (!signal.aborted) throw error
-    const line = 'stopped; what the index of messages holds stays, and the next use goes on from there'
-    throw new PostriderError('local', line, { cause: error })
-  }
+    if (json) printJson(jsonOf(life))
+    else print(pageOf(life))
+  })
 }
+
+/** Short reading is not worth a bar. */
+const minRecords = 20_000

@@ -1,4 +1,4 @@
-// What `top` shows: the overview and the processes, as text that fits a screen.
+// The overview and the processes, for people.
 import type { Overview } from '../../console/statistics/overview.ts'
 import type { ProcessView } from '../../console/statistics/processes.ts'
 import { table } from '../output.ts'
@@ -10,7 +10,7 @@ const breakerOrder = ['open', 'half_open', 'paused', 'ramp', 'closed']
 const number = (value: number | null): string => (value === null ? '-' : String(value))
 
 /** Destinations that are in trouble come first, then those with the most attempts. */
-export function frameOf(overview: Overview, processes: readonly ProcessView[], now: number): string {
+export function overviewPage(overview: Overview): string {
   const { totals, lag, waitingInTiers, asOf } = overview
   const destinations = overview.destinations.toSorted(
     (a, b) =>
@@ -20,12 +20,12 @@ export function frameOf(overview: Overview, processes: readonly ProcessView[], n
   )
   const late = asOf === null ? 'the ledger is being read' : `as of ${asOf}`
   const head = [
-    `${new Date(now).toISOString()}  since ${overview.from}, ${late}`,
+    `since ${overview.from}, ${late}`,
     `accepted ${totals.acceptedPerSecond}/s  planned ${totals.plannedPerSecond}/s  ` +
       `delivered ${totals.deliveredPerSecond}/s  attempts ${totals.attemptsPerSecond}/s  ` +
       `success ${percent(totals.successRate)}  lag ${number(lag)}  waiting in tiers ${number(waitingInTiers)}`,
   ].join('\n')
-  const parts = [
+  return [
     head,
     table(
       [
@@ -57,41 +57,30 @@ export function frameOf(overview: Overview, processes: readonly ProcessView[], n
         worstOf(each.urls.map(({ breaker }) => breaker)),
       ]),
     ),
-  ]
-  if (processes.length > 0)
-    parts.push(
-      table(
-        ['process', 'state', 'version', 'host', 'partitions', 'lag', 'in flight', 'seen'],
-        processes.map(processRow(now)),
-      ),
-    )
-  return parts.join('\n\n')
+  ].join('\n\n')
 }
 
 function worstOf(breakers: readonly (string | null)[]): string {
   return breakerOrder.find((breaker) => breakers.includes(breaker)) ?? '-'
 }
 
-const processRow =
-  (now: number) =>
-  ({ roles, state, version, host, pid, partitions, endpoints, requestsInFlight, seenAt }: ProcessView) => {
-    const lags = partitions.flatMap(({ lag }) => lag ?? [])
-    const inFlight = endpoints.reduce((sum, endpoint) => sum + endpoint.inFlight, requestsInFlight ?? 0)
-    return [
-      roles.join('+'),
-      state,
-      version,
-      `${host}/${pid}`,
-      partitions.length,
-      number(lags.length === 0 ? null : lags.reduce((sum, lag) => sum + lag, 0)),
-      inFlight,
-      `${Math.max(0, Math.round((now - Date.parse(seenAt)) / 1_000))} s ago`,
-    ]
-  }
+export const systemPage = ({ processes }: { processes: readonly ProcessView[] }): string =>
+  table(
+    ['process', 'state', 'version', 'host', 'partitions', 'lag', 'in flight', 'seen'],
+    processes.map(processRow),
+  )
 
-/** As much of it as a screen has room for. */
-export function fitted(frame: string, columns: number, rows: number): string {
-  const lines = frame.split('\n').map((line) => [...line].slice(0, columns).join(''))
-  if (lines.length < rows) return lines.join('\n')
-  return [...lines.slice(0, rows - 2), `… and ${lines.length - rows + 2} more lines`].join('\n')
+function processRow(each: ProcessView): (string | number)[] {
+  const { roles, state, version, host, pid, partitions, endpoints, requestsInFlight, seenAt } = each
+  const lags = partitions.flatMap(({ lag }) => lag ?? [])
+  return [
+    roles.join('+'),
+    state,
+    version,
+    `${host}/${pid}`,
+    partitions.length,
+    number(lags.length === 0 ? null : lags.reduce((sum, lag) => sum + lag, 0)),
+    endpoints.reduce((sum, endpoint) => sum + endpoint.inFlight, requestsInFlight ?? 0),
+    seenAt,
+  ]
 }
