@@ -59,9 +59,17 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
   const { config, kafka, topics } = deployment
   const { signal } = options
   const open = new AsyncDisposableStack()
-  const closing = <T extends { close(): unknown }>(opened: T): T => {
-    open.defer(async () => void (await opened.close()))
-    return opened
+  const opening: Promise<unknown>[] = []
+  /** What is opened when it is first asked for, and closed even if that is still going on at the end. */
+  const opened = <T>(make: () => Promise<T>): (() => Promise<T>) =>
+    once(() => {
+      const made = make()
+      opening.push(made)
+      return made
+    })
+  const closing = <T extends { close(): unknown }>(made: T): T => {
+    open.defer(async () => void (await made.close()))
+    return made
   }
   const settings = closing(settingsOf(deployment, options))
   const erasures = startedOnce(closing(erasuresOf(deployment, options)), signal)
@@ -71,17 +79,17 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     return erasures.log.current(stop)
   }
   const secrets = createSecrets(config.secretsKeys)
-  const transport = once(async () => {
-    const opened = await transportOf(config)
-    open.defer(() => opened.close(0))
-    return opened
+  const transport = opened(async () => {
+    const made = await transportOf(config)
+    open.defer(() => made.close(0))
+    return made
   })
   const deletions = closing(openDeletions(deployment, settings))
   const replays = openReplays(deployment, settings, erased)
-  const statistics = once(async () => {
-    const opened = closing(await openStatistics(deployment))
-    await options.readStatistics(opened)
-    return opened
+  const statistics = opened(async () => {
+    const made = closing(await openStatistics(deployment))
+    await options.readStatistics(made)
+    return made
   })
   const audits = once(async () => openAudits(deployment, (await statistics()).database, settings))
   const services: ConsoleServices = {
@@ -90,7 +98,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     sendSample: async (destination) =>
       sendSample(destination, { transport: await transport(), secrets, now: Date.now() }),
     deadLetters: openDeadLetters(deployment, erased),
-    computations: once(async () => closing(await openComputations({ ...deployment, settings }, signal))),
+    computations: opened(async () => closing(await openComputations({ ...deployment, settings }, signal))),
     deletions,
     suppressions: closing(
       openSuppressions(deployment, settings, async (stop) => {
@@ -98,7 +106,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
         return suppressed.log.current(stop)
       }),
     ),
-    messages: once(async () => closing(await openMessages(deployment, erased))),
+    messages: opened(async () => closing(await openMessages(deployment, erased))),
     readChanges: (each, stop) => readChanges(settingsHistoryOf(deployment), each, stop),
     replays: replaysOf(replays),
     heldKeptMs: once(() => heldKeptMs(kafka, topics)),
@@ -119,7 +127,10 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     deletions,
     statistics,
     audits,
-    close: () => open.disposeAsync(),
+    async close() {
+      await Promise.allSettled(opening)
+      await open.disposeAsync()
+    },
   }
 }
 

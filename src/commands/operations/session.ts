@@ -46,7 +46,7 @@ export async function inSession<T>(
     return await use({ ...open, context, signal })
   } catch (error) {
     if (!signal.aborted) throw error
-    throw new PostriderError('local', 'stopped; what was read stays, and the next use goes on from there', {
+    throw new PostriderError('local', 'stopped before its end; what was done or read stays so', {
       cause: error,
     })
   } finally {
