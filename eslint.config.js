@@ -85,7 +85,7 @@ export default tseslint.config(
               regex: '^\\.\\./\\.\\./',
               message: 'core imports nothing from outside core.',
             },
-            { regex: '^(?!@marcbachmann/cel-js$)[^.]', message: 'core imports nothing from outside core.' },
+            { regex: '^(?!(@marcbachmann/cel-js|zod)$)[^.]', message: 'core imports nothing from outside core.' },
           ],
         },
       ],

@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { callTypes } from '../core/call/analytics-call.ts'
-import { maxExpressionLength } from '../core/expression/call-expression.ts'
-import { maxDropPathLength, maxDropPaths } from '../core/call/redaction.ts'
 import type { Outcome } from '../core/delivery/outcome.ts'
-import { deliverToChoices, maxEvents, mostInFlight } from '../core/settings/destination-options.ts'
+import { optionsShape } from '../core/settings/destination-options.ts'
 import type { Destination, Pause, SealedSecret, SettingsState } from '../core/settings/settings.ts'
 import type { SettingKind, ShownFacts } from './setting-kind.ts'
 
@@ -16,46 +13,6 @@ const shownSecret = z
     keyId: z.string().describe('The key of SECRETS_KEY that it is encrypted with.'),
   })
   .meta({ id: 'SecretFingerprint' })
-
-/** What can be chosen: as it is shown, and, each left out, as it is given. */
-export const destinationOptions = z.object({
-  standardWebhooks: z.boolean().describe('Send webhook-id, webhook-timestamp and webhook-signature too.'),
-  types: z
-    .array(z.enum(callTypes))
-    .max(callTypes.length)
-    .nullable()
-    .describe('Only these call types; null for all.'),
-  events: z
-    .array(z.string())
-    .max(maxEvents)
-    .nullable()
-    .describe('Only track calls of these events; null for all.'),
-  deliverTo: z
-    .enum(deliverToChoices)
-    .describe('any: one URL that takes a call is enough. every: each gets it.'),
-  maxRate: z
-    .string()
-    .nullable()
-    .describe('Attempts of all forwarders at all of its URLs: `100/s` or `6/m`; null for no limit.'),
-  maxInFlight: z
-    .number()
-    .int()
-    .min(1)
-    .max(mostInFlight)
-    .nullable()
-    .describe('Requests in flight of all forwarders to all of its URLs; null for no limit.'),
-  where: z
-    .string()
-    .max(maxExpressionLength)
-    .nullable()
-    .describe('Only calls for which this CEL expression is true; null for all.'),
-  drop: z
-    .array(z.string().max(maxDropPathLength))
-    .max(maxDropPaths)
-    .nullable()
-    .describe('Paths that are left out of the body, such as `context.ip`; null for none.'),
-  traceContext: z.boolean().describe('Send the `traceparent` that a call came with.'),
-})
 
 /** Random: names in the ledger what the pause holds. */
 export const newPauseId = (): string => randomBytes(9).toString('base64url')
@@ -84,7 +41,7 @@ export const destinationSchema = z
     sourceIds: z.array(z.string()),
     sharedSecret: shownSecret.nullable().describe('Signs X-Signature.'),
     earlierSecret: shownSecret.nullable().describe('Still active beside it.'),
-    ...destinationOptions.shape,
+    ...optionsShape,
     urls: z.array(
       z.object({
         number: z.number().int().describe('From 1.'),

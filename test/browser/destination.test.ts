@@ -155,7 +155,7 @@ test('the page of a destination', async (t) => {
     )
     await assertAccessible(page)
     await page.getByRole('button', { name: 'Put my changes on top' }).click()
-    assert.equal(await page.getByLabel('Requests in flight, at most').inputValue(), '7')
+    assert.equal(await page.getByLabel('Requests in flight').inputValue(), '7')
     await page.getByRole('button', { name: 'Review and save' }).click()
     await page.getByRole('button', { name: 'Save crm' }).click()
     await page.getByRole('heading', { level: 1, name: 'CRM of the shop' }).waitFor()

@@ -139,7 +139,7 @@ test('one destination holds others back: find it, limit it, watch it recover', a
   assert.ok(slow.requests.length < sent.length, 'the other one does not wait for it')
 
   await visitor.click(row.getByRole('link', { name: 'Limit it' }))
-  await visitor.click(page.getByLabel('Requests in flight, at most'))
+  await visitor.click(page.getByLabel('Requests in flight'))
   await page.keyboard.type('4')
   await visitor.press('Enter')
   await visitor.click(visitor.button('Save erp'))

@@ -77,7 +77,7 @@ test('two secrets are active during a rotation of a secret; options are set, sho
   )
   assert.match(
     stdout,
-    /Standard Webhooks too\ncall types +track, identify\nevents +A, B\n +C\ndeliver to +every/,
+    /standard webhooks headers +on\ncall types +track\n +identify\nevents +A, B\n +C\ndeliver to +every/,
   )
   await fails(/2 shared secrets are active/, 1, 'update', 'crm', '--add-secret', 's3cret-3')
   await fails(/no shared secret with the fingerprint "x"/, 1, 'update', 'crm', '--remove-secret', 'x')

@@ -8,7 +8,7 @@ import { usageError } from '../flags.ts'
 import { table } from '../output.ts'
 import type { CommandShape } from '../operations/operation-command.ts'
 import { choiceShape, periodShape } from '../../console/api/resources/dead-letters/dead-letter-filter.ts'
-import { fieldsOf } from '../operations/fields.ts'
+import { fieldsOf } from '../../console/api/fields.ts'
 import { addJobOptions, jobText, performReplay, rateIn } from '../replays/perform-replay.ts'
 import { pageOf } from './describe.ts'
 

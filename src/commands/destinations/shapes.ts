@@ -7,7 +7,7 @@ import { repeatable, usageError } from '../flags.ts'
 import { table } from '../output.ts'
 import type { CommandShape } from '../operations/operation-command.ts'
 import type { CommandSession } from '../operations/session.ts'
-import { headings, linesOf, rowOf } from './describe.ts'
+import { headings, pageOf, rowOf } from './describe.ts'
 import {
   addRotationFlags,
   addSecretFlags,
@@ -43,7 +43,7 @@ const names = {
   removeSecrets: '--remove-secret',
 }
 
-const page: CommandShape = { text: (view: DestinationView) => linesOf(view).join('\n') }
+const page: CommandShape = { text: (view: DestinationView) => pageOf(view) }
 
 const create: CommandShape = {
   ...page,

@@ -8,7 +8,7 @@ export function innermost(schema: z.ZodType): z.ZodType {
 }
 
 /** Of a list `max()`, of a record `maxProperties` in its meta; undefined where none is set. */
-function maxLength(schema: z.ZodType): number | undefined {
+export function maxLength(schema: z.ZodType): number | undefined {
   const { type, checks } = schema._zod.def as {
     type: string
     checks?: { _zod: { def: { check: string; maximum?: number } } }[]

@@ -1,4 +1,5 @@
-import type { Role } from './roles.ts'
+import { z } from 'zod'
+import { roles, type Role } from './roles.ts'
 
 /** A token of the admin API, as the settings log keeps it. The token itself is nowhere. */
 export interface AccessToken {
@@ -18,10 +19,14 @@ export interface AccessToken {
 
 export type AccessTokens = ReadonlyMap<string, AccessToken>
 
-/** `at` is in epoch milliseconds. */
-export type TokenEvent =
-  | { type: 'token_created'; id: string; role: Role; hash: string; at: number }
-  | { type: 'token_revoked'; id: string; at: number }
+const head = { id: z.string(), at: z.number().int() }
+
+/** What can have happened to one; `at` is in epoch milliseconds. */
+export const tokenEvents = [
+  z.object({ type: z.literal('token_created'), role: z.enum(roles), hash: z.string(), ...head }),
+  z.object({ type: z.literal('token_revoked'), ...head }),
+] as const
+export type TokenEvent = z.output<(typeof tokenEvents)[number]>
 
 /** The token that the event is about, after it. Throws for what no writer of ours can have written. */
 export function tokenAfter(all: AccessTokens, event: TokenEvent): AccessToken {

@@ -1,8 +1,12 @@
-/** An audience has members; a computed trait has a value for some users. Both become properties of users. */
-export type ComputationKind = 'audience' | 'trait'
+import { z } from 'zod'
 
+const kind = z.enum(['audience', 'trait'])
+/** An audience has members; a computed trait has a value for some users. Both become properties of users. */
+export type ComputationKind = z.output<typeof kind>
+
+const mode = z.enum(['full', 'change', 'farewell'])
 /** `full`: the whole list; `change`: only users added and removed; `farewell`: all members leave. */
-export type SyncMode = 'full' | 'change' | 'farewell'
+export type SyncMode = z.output<typeof mode>
 
 export interface OpenSync {
   syncId: string
@@ -34,13 +38,18 @@ export interface Computation {
 
 export type Computations = ReadonlyMap<string, Computation>
 
-/** What can have happened to one. Every event names its kind, which is its aggregate's. */
-export type ComputationEvent = { kind: ComputationKind; id: string } & (
-  | { type: 'computation_created'; name: string; key: string; sourceId: string }
-  | { type: 'sync_started'; syncId: string; mode: SyncMode; at: number }
-  | { type: 'sync_finished'; syncId: string; at: number; entered: number; left: number }
-  | { type: 'computation_deleted' }
-)
+const text = z.string()
+const head = { kind, id: text }
+const sync = { ...head, syncId: text, at: z.number().int() }
+
+/** What can have happened to one. Every event names its kind, which is its aggregate's. Times are epoch ms. */
+export const computationEvents = [
+  z.object({ type: z.literal('computation_created'), ...head, name: text, key: text, sourceId: text }),
+  z.object({ type: z.literal('sync_started'), ...sync, mode }),
+  z.object({ type: z.literal('sync_finished'), ...sync, entered: z.number(), left: z.number() }),
+  z.object({ type: z.literal('computation_deleted'), ...head }),
+] as const
+export type ComputationEvent = z.output<(typeof computationEvents)[number]>
 
 /** The one that the event is about, after it. Total over what `decide` makes, throws for what no writer of ours can have written. */
 export function computationAfter(all: Computations, event: ComputationEvent): Computation {

@@ -1,14 +1,23 @@
-import { isUnfinished, stateAfterTurn, type ReplayJob, type ReplayTotals } from './replay-job.ts'
+import { z } from 'zod'
+import { isUnfinished, replayJob, replayTotals, stateAfterTurn, type ReplayJob } from './replay-job.ts'
 
 /** Replays that have ended are listed for so long; a pause that ended earlier gets none. */
 export const replaysKeptMs = 30 * 86_400_000
 /** Of those that have ended and were made by people. */
 export const maxEndedReplays = 500
 
-export type ReplayEvent =
-  | { type: 'replay_started'; replay: ReplayJob }
-  | { type: 'replay_paused' | 'replay_resumed'; id: string; at: number }
-  | { type: 'replay_cancelled' | 'replay_finished'; id: string; at: number; totals: ReplayTotals | null }
+const turn = { id: z.string(), at: z.number().int() }
+const end = { ...turn, totals: replayTotals.nullable() }
+
+/** What can have happened to one. Times are epoch ms. */
+export const replayEvents = [
+  z.object({ type: z.literal('replay_started'), replay: replayJob }),
+  z.object({ type: z.literal('replay_paused'), ...turn }),
+  z.object({ type: z.literal('replay_resumed'), ...turn }),
+  z.object({ type: z.literal('replay_cancelled'), ...end }),
+  z.object({ type: z.literal('replay_finished'), ...end }),
+] as const
+export type ReplayEvent = z.output<(typeof replayEvents)[number]>
 
 const turnOf = {
   replay_paused: 'pause',

@@ -1,5 +1,7 @@
-import type { CallType } from '../call/analytics-call.ts'
-import { noneText, type DeadLetterKind } from '../delivery/dead-letter-filter.ts'
+import { z } from 'zod'
+import { callTypes } from '../call/analytics-call.ts'
+import { noneText } from '../delivery/dead-letter-filter.ts'
+import { deadLetterReasons } from '../delivery/delivery.ts'
 import { stateAfter, type Transitions } from '../transitions.ts'
 
 /**
@@ -31,19 +33,32 @@ export const stateAfterTurn = (state: ReplayState, turn: ReplayTurn): ReplayStat
 export const isUnfinished = ({ state }: Pick<ReplayJob, 'state'>): boolean =>
   state === 'running' || state === 'paused'
 
-/** How far a replay is, and what it did. */
-export interface ReplayTotals extends Record<SentKind, number> {
+const count = z.number()
+const text = z.string()
+const at = z.number().int()
+const texts = z.array(text).nullable()
+
+/**
+ * How far a replay is, and what it did. Settings events of earlier versions have none of what is 0 by default.
+ */
+export const replayTotals = z.object({
+  held: count,
+  skipped: count,
+  failed: count,
+  delivered: count,
+  raw: count.default(0),
   /** Records that were looked at. */
-  looked: number
+  looked: count,
   /** Not sent: their user was erased since. */
-  erased: number
+  erased: count,
   /** Not sent: larger than a topic takes, or dead letters that cannot be replayed. */
-  refused: number
+  refused: count,
   /** Not sent: further dead letters of a delivery. */
-  repeated: number
+  repeated: count.default(0),
   /** Offsets that retention took before they were looked at. */
-  lost: number
-}
+  lost: count,
+})
+export type ReplayTotals = z.output<typeof replayTotals>
 
 export const noTotals = (): ReplayTotals => ({
   held: 0,
@@ -66,70 +81,83 @@ export const sentOf = (totals: Readonly<ReplayTotals>): number =>
   sentKinds.reduce((sum, kind) => sum + totals[kind], 0)
 
 /** Calls of the log for one destination. Times are epoch ms, by which the broker appended the calls' records. */
-export interface CallRange {
-  deadLetters: null
-  destinationId: string
-  only: ReplayKind[]
-  since: number
+const callRange = z.object({
+  deadLetters: z.null().default(null),
+  destinationId: text,
+  only: z.array(z.enum(replayKinds)),
+  since: at,
   /** Not included. */
-  until: number
+  until: at,
   /** Null: whatever the destination's settings let pass. */
-  types: CallType[] | null
+  types: z.array(z.enum(callTypes)).nullable(),
   /** Names of `track` events. */
-  events: string[] | null
-  user: string | null
+  events: texts,
+  user: text.nullable(),
   /** Of the one call that is meant; null: of any. */
-  messageId: string | null
+  messageId: text.nullable().default(null),
   /** A second, at most; null for as many as the forwarders take. */
-  rate: number | null
-}
+  rate: count.nullable(),
+})
+export type CallRange = z.output<typeof callRange>
 
 /** Which dead letters are chosen, spelled as in the admin API. Null lets everything pass. */
-export interface DeadLetterChoice {
+const deadLetterChoice = z.object({
   /** `<partition>-<offset>`; before it is known where they lie, ids of deliveries as well. */
-  ids: string[] | null
-  reason: string[] | null
-  destination: string[] | null
-  status: string[] | null
-  kinds: DeadLetterKind[] | null
-}
+  ids: texts,
+  reason: texts,
+  destination: texts,
+  status: texts,
+  kinds: z
+    .array(
+      z.object({
+        reason: z.enum(deadLetterReasons).nullable(),
+        status: z.union([text, count]).nullable(),
+        destinationId: text.nullable(),
+      }),
+    )
+    .nullable(),
+})
+export type DeadLetterChoice = z.output<typeof deadLetterChoice>
 
 /** Dead letters, of any destination, or of none. Times are epoch ms, at which they failed; null for no bound. */
-export interface DeadLetterRange {
-  deadLetters: DeadLetterChoice
-  since: number | null
-  until: number | null
-  rate: number | null
-}
+const deadLetterRange = z.object({
+  deadLetters: deadLetterChoice,
+  since: at.nullable(),
+  until: at.nullable(),
+  rate: count.nullable(),
+})
+export type DeadLetterRange = z.output<typeof deadLetterRange>
 
 /** What is asked for. */
 export type ReplayRange = CallRange | DeadLetterRange
 
 /** Where the dead letters end that are taken: those that come of the replay itself lie behind. */
-export interface TopicEnds {
-  ends: { partition: number; offset: number }[]
-}
+const topicEnds = { ends: z.array(z.object({ partition: count, offset: count })) }
+export type TopicEnds = z.output<z.ZodObject<typeof topicEnds>>
 
 /** What a replay works by: what is asked for, with where it lies. */
 export type PlacedRange = CallRange | (DeadLetterRange & TopicEnds)
 
-interface JobFields {
-  id: string
+const jobFields = {
+  id: text,
   /** Made by the end of that pause: takes what it held, whenever that was appended. */
-  pauseId: string | null
-  createdAt: number
+  pauseId: text.nullable(),
+  createdAt: at,
   /** Where `since` is earlier than what the topic still held then: about its beginning. Null: nothing is missing. */
-  keptSince: number | null
-  state: ReplayState
-  changedAt: number
+  keptSince: at.nullable(),
+  state: z.enum(replayStates),
+  changedAt: at,
   /** At the end; while it runs they stand beside its progress. */
-  totals: ReplayTotals | null
+  totals: replayTotals.nullable(),
 }
+const callReplay = callRange.extend(jobFields)
+const deadLetterReplay = deadLetterRange.extend({ ...topicEnds, ...jobFields })
 
-export type CallReplay = CallRange & JobFields
-export type DeadLetterReplay = DeadLetterRange & TopicEnds & JobFields
+export type CallReplay = z.output<typeof callReplay>
+export type DeadLetterReplay = z.output<typeof deadLetterReplay>
 /** A replay: it goes on after a crash of any process, on whichever console is there. */
-export type ReplayJob = CallReplay | DeadLetterReplay
+export const replayJob = z.union([callReplay, deadLetterReplay])
+export type ReplayJob = z.output<typeof replayJob>
 
 /** Whoever names one call wants it sent, whatever it was. */
 export const kindsUnlessChosen = (messageId: string | null): ReplayKind[] => [

@@ -1,74 +1,137 @@
+import { z } from 'zod'
 import { callTypes, type CallType } from '../call/analytics-call.ts'
-import { compileExpression, type CallExpression } from '../expression/call-expression.ts'
+import { compileExpression, maxExpressionLength, type CallExpression } from '../expression/call-expression.ts'
 import type { CallValues } from '../expression/call-values.ts'
-import { dropFaults } from '../call/redaction.ts'
+import { dropFaults, maxDropPathLength, maxDropPaths } from '../call/redaction.ts'
 import { maxAttemptCount, parseRate } from '../pacing/rate.ts'
 import { faultIf, type Fault } from './fault.ts'
 
-/** What can be chosen for a destination beside where it lies. The default is how most destinations work. */
-export interface DestinationOptions {
-  /** Sends the three headers of Standard Webhooks too (standardwebhooks.com). */
-  standardWebhooks: boolean
-  /** The call types that are sent; null: all. */
-  types: CallType[] | null
-  /** The names of the `track` events that are sent, letter by letter; null: all. */
-  events: string[] | null
-  /** `any`: one URL that took a call is enough. `every`: each URL is a delivery of its own. */
-  deliverTo: DeliverTo
-  /** `100/s` or `6/m`: attempts of the whole consumer group at all of its URLs; null: no limit. */
-  maxRate: string | null
-  /** Requests in flight of the whole consumer group at all of its URLs; null: no limit. */
-  maxInFlight: number | null
-  /** A condition on calls in CEL; null: all are sent. */
-  where: string | null
-  /** Paths that are left out of the body before it is signed; null: none. */
-  drop: string[] | null
-  /** Sends the `traceparent` that a call came with. */
-  traceContext: boolean
-}
+export const maxEvents = 100
+export const maxEventNameLength = 255
+export const mostInFlight = 10_000
 
 export const deliverToChoices = ['any', 'every'] as const
 export type DeliverTo = (typeof deliverToChoices)[number]
 
 export const maxRateForm = `a whole number from 1 to ${maxAttemptCount} and "/s" or "/m", such as 100/s`
 
-/** A change of options: what is undefined stays as it is. */
-export type OptionsEdit = { [K in keyof DestinationOptions]?: DestinationOptions[K] | undefined }
-
-export const defaultOptions: DestinationOptions = {
-  standardWebhooks: false,
-  types: null,
-  events: null,
-  deliverTo: 'any',
-  maxRate: null,
-  maxInFlight: null,
-  where: null,
-  drop: null,
-  traceContext: false,
+interface Option<S extends z.ZodType> {
+  /** As events of any version have it. */
+  schema: S
+  /** As it may be asked for, where that has bounds: they may be others in another version. */
+  asked: z.ZodType<z.output<S>>
+  fallback: z.output<S>
+  /** What people call it. */
+  label: string
+  /** In the admin API's document, in help and in the page's form. */
+  hint: string
 }
 
-export const maxEvents = 100
-export const maxEventNameLength = 255
-export const mostInFlight = 10_000
+const option = <S extends z.ZodType>(
+  schema: S,
+  fallback: z.output<S>,
+  label: string,
+  hint: string,
+  asked: z.ZodType<z.output<S>> = schema as z.ZodType<z.output<S>>,
+): Option<S> => ({ schema, asked, fallback, label, hint })
+
+const texts = z.array(z.string())
+
+/**
+ * What can be chosen for a destination beside where it lies, a row each. The log, the admin API, the flags of commands and
+ * the page's form are made of it. The fallback is how most destinations work.
+ */
+export const destinationOptions = {
+  standardWebhooks: option(
+    z.boolean(),
+    false,
+    'Standard Webhooks headers',
+    'Send webhook-id, webhook-timestamp and webhook-signature too (standardwebhooks.com).',
+  ),
+  types: option(
+    z.array(z.enum(callTypes)).nullable(),
+    null,
+    'Call types',
+    'Only these call types; null for all.',
+    z.array(z.enum(callTypes)).max(callTypes.length).nullable(),
+  ),
+  events: option(
+    texts.nullable(),
+    null,
+    'Events',
+    'Only track calls of these events, written exactly so; null for all.',
+    texts.max(maxEvents).nullable(),
+  ),
+  deliverTo: option(
+    z.enum(deliverToChoices),
+    'any',
+    'Deliver to',
+    'any: one URL that takes a call is enough. every: each gets it, with retries of its own.',
+  ),
+  maxRate: option(
+    z.string().nullable(),
+    null,
+    'Rate limit',
+    'Attempts of all forwarders at all of its URLs: `100/s` or `6/m`; null for no limit.',
+  ),
+  maxInFlight: option(
+    z.number().nullable(),
+    null,
+    'Requests in flight',
+    'Requests in flight of all forwarders to all of its URLs; null for no limit.',
+    z.number().int().min(1).max(mostInFlight).nullable(),
+  ),
+  where: option(
+    z.string().nullable(),
+    null,
+    'Condition',
+    'Only calls for which this CEL expression is true; null for all.',
+    z.string().max(maxExpressionLength).nullable(),
+  ),
+  drop: option(
+    texts.nullable(),
+    null,
+    'Left out of the body',
+    'Paths that are left out of the body before it is signed, such as `context.ip`; null for none.',
+    z.array(z.string().max(maxDropPathLength)).max(maxDropPaths).nullable(),
+  ),
+  traceContext: option(z.boolean(), false, 'Trace context', 'Send the `traceparent` that a call came with.'),
+}
+
+type Options = typeof destinationOptions
+export type OptionName = keyof Options
+export type DestinationOptions = { [K in OptionName]: z.output<Options[K]['schema']> }
+
+/** A change of options: what is undefined stays as it is. */
+export type OptionsEdit = { [K in OptionName]?: DestinationOptions[K] | undefined }
+
+export const optionNames = Object.keys(destinationOptions) as OptionName[]
+
+const each = <T>(of: (name: OptionName) => T): Record<OptionName, T> =>
+  Object.fromEntries(optionNames.map((name) => [name, of(name)])) as Record<OptionName, T>
+
+export const defaultOptions = each((name) => destinationOptions[name].fallback) as DestinationOptions
+
+/** Of options as an event carries them. */
+export const optionsOfEvent = z
+  .object(each((name) => destinationOptions[name].schema) as { [K in OptionName]: Options[K]['schema'] })
+  .partial()
+
+/** Of options as the admin API shows them, and takes them. */
+export const optionsShape = each((name) => {
+  const { asked, hint } = destinationOptions[name]
+  return asked.describe(hint)
+}) as { [K in OptionName]: z.ZodType<DestinationOptions[K]> }
 
 /** What an edit changes, without what it leaves alone. */
 export function givenOptions(edit: OptionsEdit): OptionsEdit {
-  return Object.fromEntries(Object.entries(edit).filter(([, value]) => value !== undefined))
+  return Object.fromEntries(
+    optionNames.filter((name) => edit[name] !== undefined).map((name) => [name, edit[name]]),
+  )
 }
 
-export function editOptions(current: DestinationOptions, edit: OptionsEdit): DestinationOptions {
-  return {
-    standardWebhooks: edit.standardWebhooks ?? current.standardWebhooks,
-    types: edit.types === undefined ? current.types : edit.types,
-    events: edit.events === undefined ? current.events : edit.events,
-    deliverTo: edit.deliverTo ?? current.deliverTo,
-    maxRate: edit.maxRate === undefined ? current.maxRate : edit.maxRate,
-    maxInFlight: edit.maxInFlight === undefined ? current.maxInFlight : edit.maxInFlight,
-    where: edit.where === undefined ? current.where : edit.where,
-    drop: edit.drop === undefined ? current.drop : edit.drop,
-    traceContext: edit.traceContext ?? current.traceContext,
-  }
-}
+export const editOptions = (current: DestinationOptions, edit: OptionsEdit): DestinationOptions =>
+  ({ ...current, ...givenOptions(edit) }) as DestinationOptions
 
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {

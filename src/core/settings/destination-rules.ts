@@ -7,9 +7,15 @@ import {
   optionsFaults,
 } from './destination-options.ts'
 import type { HeaderEdit, SettingsCommand } from './commands.ts'
-import { accepted, refused, type Decision, type EndpointSettings } from './events.ts'
+import { accepted, refused, type Decision } from './events.ts'
 import { fault, faultIf, type Fault } from './fault.ts'
-import { headerPlace, type SecretPlace, type SealedSecret, type SettingsAggregate } from './settings.ts'
+import {
+  headerPlace,
+  type EndpointSettings,
+  type SealedSecret,
+  type SecretPlace,
+  type SettingsAggregate,
+} from './settings.ts'
 import { editSecrets } from './secrets.ts'
 import { sourceOf } from '../operational/built-in-source.ts'
 import { idFaults, nameFaults } from './source-rules.ts'

@@ -1,78 +1,113 @@
-import { tokenAfter, type AccessToken, type TokenEvent } from '../access/tokens.ts'
+import { z } from 'zod'
+import { tokenAfter, tokenEvents, type AccessToken, type TokenEvent } from '../access/tokens.ts'
 import {
   computationAfter,
+  computationEvents,
   type Computation,
-  type ComputationEvent,
   type ComputationKind,
 } from '../audience/computations.ts'
 import type { ReplayJob } from '../replay/replay-job.ts'
-import { forgottenBy, replayAfter, type ReplayEvent } from '../replay/replay-events.ts'
-import { defaultOptions, editOptions, type OptionsEdit } from './destination-options.ts'
+import { forgottenBy, replayAfter, replayEvents } from '../replay/replay-events.ts'
+import { defaultOptions, editOptions, optionsOfEvent } from './destination-options.ts'
 import { fault, type Fault } from './fault.ts'
-import { withResealed, type ResealedPlaces } from './secrets.ts'
-import type {
-  Destination,
-  Endpoint,
-  SealedSecret,
-  SettingsAggregate,
-  SettingsState,
-  Source,
+import { withResealed } from './secrets.ts'
+import {
+  endpointSettings,
+  sealedSecret,
+  sourceRate,
+  sourceSchema,
+  type Destination,
+  type Endpoint,
+  type EndpointSettings,
+  type SettingsAggregate,
+  type SettingsState,
+  type Source,
 } from './settings.ts'
 
-/** A URL as an event carries it: whether it is gone is not a setting. */
-export type EndpointSettings = Omit<Endpoint, 'goneAt'>
-export type DestinationSettings = Omit<
-  Destination,
-  'urls' | 'earlierSecret' | 'options' | 'pause' | 'endedPauses'
-> & {
-  urls: EndpointSettings[]
-  options?: OptionsEdit | undefined
-}
+const destinationSettings = z.object({
+  id: z.string(),
+  name: z.string(),
+  type: z.literal('Webhooks'),
+  sourceIds: z.array(z.string()),
+  urls: z.array(endpointSettings),
+  sharedSecret: sealedSecret.nullable(),
+  options: optionsOfEvent.optional(),
+  enabled: z.boolean(),
+})
+export type DestinationSettings = z.output<typeof destinationSettings>
 
-/**
- * What can have happened to the settings. Kept for ever, so a type's fields are only ever added, as optional.
- * An update holds what was changed and nothing else: two writers that change different fields both keep theirs.
- */
-export type SettingsEvent = SingleEvent | TokenEvent | { type: 'settings_applied'; events: SingleEvent[] }
+const head = { id: z.string() }
+/** Epoch ms. */
+const at = z.number().int()
+
+const sourceEvents = [
+  z.object({ type: z.literal('source_created'), source: sourceSchema }),
+  z.object({
+    type: z.literal('source_updated'),
+    ...head,
+    name: z.string().optional(),
+    writeKey: z.string().optional(),
+    /** Null takes it away. */
+    maxRate: sourceRate.nullable().optional(),
+  }),
+  z.object({ type: z.literal('source_enabled'), ...head }),
+  z.object({ type: z.literal('source_disabled'), ...head }),
+] as const
+
+const destinationEvents = [
+  z.object({ type: z.literal('destination_created'), destination: destinationSettings }),
+  z.object({
+    type: z.literal('destination_updated'),
+    ...head,
+    name: z.string().optional(),
+    sourceIds: z.array(z.string()).optional(),
+    urls: z.array(endpointSettings).optional(),
+    /** Null takes all secrets away. */
+    sharedSecret: sealedSecret.nullable().optional(),
+    /** Stays active beside `sharedSecret`, which is there too; absent: that one replaced all. */
+    earlierSecret: sealedSecret.optional(),
+    options: optionsOfEvent.optional(),
+  }),
+  z.object({ type: z.literal('destination_enabled'), ...head }),
+  z.object({ type: z.literal('destination_disabled'), ...head }),
+  /** The same secrets under another key. */
+  z.object({
+    type: z.literal('secrets_resealed'),
+    ...head,
+    sharedSecret: sealedSecret.optional(),
+    earlierSecret: sealedSecret.optional(),
+    headers: z.array(z.object({ urlId: z.string(), name: z.string(), value: sealedSecret })),
+  }),
+  /** `until` is null for a pause without an end. */
+  z.object({ type: z.literal('destination_paused'), ...head, pauseId: z.string(), at, until: at.nullable() }),
+  z.object({ type: z.literal('destination_resumed'), ...head, pauseId: z.string(), at }),
+  /** A receiver answered 410. */
+  z.object({ type: z.literal('endpoint_gone'), ...head, urlId: z.string(), at }),
+] as const
+
+const singleEvents = [...sourceEvents, ...destinationEvents, ...computationEvents, ...replayEvents] as const
 
 /** What can be done together with others, as one event that counts as a whole or not at all. */
-export type SingleEvent =
-  | { type: 'source_created'; source: Source }
-  | {
-      type: 'source_updated'
-      id: string
-      name?: string | undefined
-      writeKey?: string | undefined
-      /** Null takes it away. */
-      maxRate?: string | null | undefined
-    }
-  | { type: 'source_enabled' | 'source_disabled'; id: string }
-  | { type: 'destination_created'; destination: DestinationSettings }
-  | DestinationChange
-  | ComputationEvent
-  | ReplayEvent
+export type SingleEvent = z.output<(typeof singleEvents)[number]>
+type DestinationChange = Exclude<
+  z.output<(typeof destinationEvents)[number]>,
+  { type: 'destination_created' }
+>
 
-type DestinationChange = { id: string } & (
-  | {
-      type: 'destination_updated'
-      name?: string | undefined
-      sourceIds?: string[] | undefined
-      urls?: EndpointSettings[] | undefined
-      /** Null takes all secrets away. */
-      sharedSecret?: SealedSecret | null | undefined
-      /** Stays active beside `sharedSecret`, which is there too; absent: that one replaced all. */
-      earlierSecret?: SealedSecret | undefined
-      options?: OptionsEdit | undefined
-    }
-  | { type: 'destination_enabled' | 'destination_disabled' }
-  /** The same secrets under another key. */
-  | ({ type: 'secrets_resealed' } & ResealedPlaces)
-  /** `until` is null for a pause without an end; times are in epoch ms. */
-  | { type: 'destination_paused'; pauseId: string; at: number; until: number | null }
-  | { type: 'destination_resumed'; pauseId: string; at: number }
-  /** A receiver answered 410; `at` is in epoch milliseconds. */
-  | { type: 'endpoint_gone'; urlId: string; at: number }
-)
+/**
+ * What can have happened to the settings, as the log has it. Kept for ever, so a type's fields are only ever added, as
+ * optional. An update holds what was changed and nothing else: two writers that change different fields both keep theirs.
+ * Fields that a newer version added are left out; a type that it added cannot be read.
+ */
+export const settingsEvents = [
+  ...singleEvents,
+  ...tokenEvents,
+  z.object({
+    type: z.literal('settings_applied'),
+    events: z.array(z.discriminatedUnion('type', singleEvents)),
+  }),
+] as const
+export type SettingsEvent = z.output<(typeof settingsEvents)[number]>
 
 /** One command makes one event, or none when nothing is to be changed; or it is refused with every fault. */
 export type Decision = { accepted: true; event: SettingsEvent | null } | { accepted: false; faults: Fault[] }

@@ -1,20 +1,23 @@
+import { z } from 'zod'
 import type { AccessTokens } from '../access/tokens.ts'
 import type { ReplayJob } from '../replay/replay-job.ts'
 import type { Computations } from '../audience/computations.ts'
 import type { DestinationOptions } from './destination-options.ts'
 import { canonicalUrl } from '../delivery/endpoint-url.ts'
+import { maxQuotaCount, parseRate } from '../pacing/rate.ts'
 
 /** A secret as it lies in the settings log: AES-256-GCM, every part base64url. Opened only where it is used. */
-export interface SealedSecret {
-  keyId: string
-  iv: string
-  ciphertext: string
-  tag: string
+export const sealedSecret = z.object({
+  keyId: z.string(),
+  iv: z.string(),
+  ciphertext: z.string(),
+  tag: z.string(),
   /** Sealed for its place alone (secrets.ts). Absent on what development versions sealed. */
-  bound?: true | undefined
+  bound: z.literal(true).optional(),
   /** Shown to people instead of the secret; keyed, so it cannot be guessed from outside. */
-  fingerprint: string
-}
+  fingerprint: z.string(),
+})
+export type SealedSecret = z.output<typeof sealedSecret>
 
 /**
  * Where a secret is used, in one spelling. It is sealed for that place alone, so that a client that may write settings cannot
@@ -29,23 +32,32 @@ export const sharedSecretPlace = (destinationId: string): SecretPlace =>
 export const headerPlace = (destinationId: string, url: string, name: string): SecretPlace =>
   JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])
 
-export interface Source {
-  id: string
-  name: string
-  writeKey: string
-  /** The calls that each collector takes of it: `200/s`, `600/m` (`parseRate`). Absent: it has no quota. */
-  maxRate?: string | undefined
-  enabled: boolean
-}
+/** The calls that each collector takes of a source: `200/s`, `600/m`. */
+export const sourceRate = z.string().refine((rate) => parseRate(rate, maxQuotaCount) !== null, 'no rate')
+
+export const sourceSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  writeKey: z.string(),
+  /** Absent: it has no quota. */
+  maxRate: sourceRate.optional(),
+  enabled: z.boolean(),
+})
+export type Source = z.output<typeof sourceSchema>
 
 /** What can be chosen for a source beside its name and key. The default is how most sources work. */
 export const sourceDefaults: Omit<Source, 'id' | 'name' | 'writeKey'> = { enabled: true }
 
-/** One URL of a destination. The id stays when the list is edited. */
-export interface Endpoint {
-  id: string
-  url: string
-  headers: { name: string; value: SealedSecret }[]
+/** A URL of a destination as an event carries it: whether it is gone is not a setting. The id stays when the list is edited. */
+export const endpointSettings = z.object({
+  id: z.string(),
+  url: z.string(),
+  headers: z.array(z.object({ name: z.string(), value: sealedSecret })),
+})
+export type EndpointSettings = z.output<typeof endpointSettings>
+
+/** One URL of a destination. */
+export interface Endpoint extends EndpointSettings {
   /** When the receiver last answered 410; null once the URL was changed or the destination enabled again. */
   goneAt: number | null
 }

@@ -134,12 +134,10 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
   const { stdout } = await cli.run('destinations', 'show', 'crm')
   assert.match(
     stdout,
-    /^max rate       100\/s, of all forwarders\nmax in flight  10, of all forwarders\nwhere /m,
+    /^rate limit +100\/s\nrequests in flight +10\ncondition /m,
   )
-  assert.ok(
-    stdout.includes(`where          ${where}\ndrops          context.ip\n               traits."e.mail"\n`),
-  )
-  assert.match(stdout, /^trace context  traceparent is passed on$/m)
+  assert.ok(stdout.includes(`  ${where}\nleft out of the body  context.ip\n                      traits."e.mail"\n`))
+  assert.match(stdout, /^trace context +on$/m)
 
   const wrong = await cli.run(
     ...['destinations', 'update', 'crm', '--where', 'call.event ==\n 1 +', '--max-rate', 'fast'],

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { build, stop, type Metafile, type Plugin } from 'esbuild'
+import { optionFields } from '../../../console/option-fields.ts'
 
 const web = join(import.meta.dirname, '../../../console/web')
 /** Where browsers find what is not the page itself. */
@@ -56,6 +57,8 @@ const bundle = (plugins: Plugin[]) =>
     jsx: 'automatic',
     jsxImportSource: 'preact',
     legalComments: 'none',
+    // The schemas that they come from are not for browsers.
+    define: { OPTION_FIELDS: JSON.stringify(optionFields()) },
     logLevel: 'silent',
   })
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { outcomeKinds } from '../../../core/delivery/outcome.ts'
 import { maxHeadersPerUrl } from '../../../core/delivery/static-headers.ts'
+import { optionsShape } from '../../../core/settings/destination-options.ts'
 import { maxUrls } from '../../../core/settings/destination-rules.ts'
-import { destinationOptions } from '../../destinations.ts'
 import { idText } from '../setting-operations.ts'
 
 const urlText = 'http or https, absolute, without credentials.'
@@ -17,6 +17,8 @@ const anyKey = z
 const maxSources = 1_000
 /** Each can be named by its fingerprint once; there are two at most. */
 const maxRemoved = 10
+
+const givenOptions = z.object(optionsShape).partial()
 
 const sourceIds = z.array(z.string()).max(maxSources)
 
@@ -39,7 +41,7 @@ export const destinationCreate = z
       .max(maxUrls)
       .describe('1-5. One that takes a call is enough, unless `deliverTo` is `every`.'),
     sharedSecret: z.string().nullable().optional().describe(secretText),
-    ...destinationOptions.partial().shape,
+    ...givenOptions.shape,
     enabled: z.boolean().default(true),
     anyKey,
   })
@@ -76,7 +78,7 @@ export const destinationUpdate = z
       .optional()
       .describe('Becomes the newest, which signs X-Signature; the one before stays active beside it.'),
     removeSecrets: z.array(z.string()).max(maxRemoved).optional().describe('Fingerprints.'),
-    ...destinationOptions.partial().shape,
+    ...givenOptions.shape,
     anyKey,
   })
   .meta({ id: 'DestinationUpdate' })

@@ -1,5 +1,5 @@
 import type { HeaderEdit } from '../../../core/settings/commands.ts'
-import { defaultOptions, givenOptions, type OptionsEdit } from '../../../core/settings/destination-options.ts'
+import { givenOptions, type OptionsEdit } from '../../../core/settings/destination-options.ts'
 import { rateOf } from '../../../core/pacing/rate.ts'
 import { destinationKind, sampleView } from '../../destinations.ts'
 import { settingIn } from '../../setting-kind.ts'
@@ -99,11 +99,8 @@ function headerEdits(
   )
 }
 
-const optionNames = Object.keys(defaultOptions) as (keyof OptionsEdit)[]
-
 /** The options among the fields of a body. */
 function optionsEdit(body: OptionsEdit): OptionsEdit | undefined {
-  const given = Object.fromEntries(optionNames.map((name) => [name, body[name]])) as OptionsEdit
-  const edit = givenOptions({ ...given, maxRate: given.maxRate && rateOf(given.maxRate) })
+  const edit = givenOptions({ ...body, maxRate: body.maxRate && rateOf(body.maxRate) })
   return Object.keys(edit).length > 0 ? edit : undefined
 }

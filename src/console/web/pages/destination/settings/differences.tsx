@@ -1,4 +1,4 @@
-import { labels, shownText, type Draft, type DraftField } from './draft.ts'
+import { labelOf, shownText, type Draft, type DraftField } from './draft.ts'
 
 /** Fields of two or three versions, side by side. */
 export function Differences({
@@ -24,7 +24,7 @@ export function Differences({
         <tbody>
           {fields.map((field) => (
             <tr key={field}>
-              <th scope="row">{labels[field]}</th>
+              <th scope="row">{labelOf(field)}</th>
               {versions.map(([head, draft]) => (
                 <td key={head} class="id">
                   {shownText(field, draft)}

@@ -1,6 +1,7 @@
 import type { ApiFailure } from '../../../api/request.ts'
 import { Checkbox, Select, TextArea, TextField } from '../../../components/forms/field.tsx'
-import { chosenTypes, type Draft, type DraftField } from './draft.ts'
+import type { OptionField } from '../../../../option-fields.ts'
+import { choicesOf, optionFields, type Draft, type DraftField } from './draft.ts'
 
 const maxUrls = 5
 
@@ -51,49 +52,6 @@ export function FormFields({ draft, change, failure }: FormFieldsProps) {
             Add a URL
           </button>
         )}
-        {draft.urls.length > 1 && (
-          <Select
-            label="Deliver to"
-            value={draft.deliverTo}
-            choices={[
-              ['any', 'any URL: one that takes a call is enough'],
-              ['every', 'every URL: each gets it'],
-            ]}
-            change={(deliverTo) => change({ deliverTo })}
-            fault={faultOf('deliverTo')}
-          />
-        )}
-        <TextField
-          label="Rate limit"
-          value={draft.maxRate}
-          change={(maxRate) => change({ maxRate })}
-          fault={faultOf('maxRate')}
-          placeholder="none"
-          hint="Attempts of all forwarders: 100/s or 6/m."
-        />
-        <TextField
-          label="Requests in flight, at most"
-          value={draft.maxInFlight}
-          change={(maxInFlight) => change({ maxInFlight })}
-          fault={faultOf('maxInFlight')}
-          placeholder="no limit"
-        />
-        <Checkbox
-          label="Standard Webhooks headers"
-          hint="webhook-id, webhook-timestamp and webhook-signature too."
-          checked={draft.standardWebhooks}
-          change={(standardWebhooks) => change({ standardWebhooks })}
-        />
-        {faultOf('standardWebhooks') && <p class="fault">{faultOf('standardWebhooks')}</p>}
-        <Checkbox
-          label="Trace context"
-          hint="Pass on the traceparent that a call came with."
-          checked={draft.traceContext}
-          change={(traceContext) => change({ traceContext })}
-        />
-      </fieldset>
-      <fieldset class="card form-card">
-        <legend>Which calls it gets</legend>
         <TextArea
           label="Sources"
           rows={Math.min(6, draft.sourceIds.split('\n').length + 1)}
@@ -102,57 +60,66 @@ export function FormFields({ draft, change, failure }: FormFieldsProps) {
           fault={faultOf('sourceIds')}
           hint="Their ids, one a line."
         />
-        <div class="field" role="group" aria-labelledby="call-types">
-          <p id="call-types" class="label">
-            Call types
-          </p>
-          <div class="checkboxes">
-            {chosenTypes.map((type) => (
-              <Checkbox
-                key={type}
-                label={type}
-                checked={draft.types.includes(type)}
-                change={(isOn) =>
-                  change({
-                    types: isOn ? [...draft.types, type] : draft.types.filter((each) => each !== type),
-                  })
-                }
-              />
-            ))}
-          </div>
-          {faultOf('types') && <p class="fault">{faultOf('types')}</p>}
-        </div>
-        <TextArea
-          label="Events"
-          value={draft.events}
-          change={(events) => change({ events })}
-          fault={faultOf('events')}
-          hint="Names of track calls, one a line, letter by letter. Empty: all."
-        />
-        <TextArea
-          label="Condition"
-          value={draft.where}
-          change={(where) => change({ where })}
-          fault={faultOf('where')}
-          hint={
-            <>
-              In CEL: <code>call.properties.total &gt;= 100</code>. Empty: all calls.
-            </>
-          }
-        />
-        <TextArea
-          label="Left out of the body"
-          value={draft.drop}
-          change={(drop) => change({ drop })}
-          fault={faultOf('drop')}
-          hint={
-            <>
-              Paths, one a line: <code>context.ip</code>.
-            </>
-          }
-        />
+      </fieldset>
+      <fieldset class="card form-card">
+        <legend>Which calls it gets, and how</legend>
+        {optionFields.map((field) => (
+          <Option
+            key={field.name}
+            field={field}
+            draft={draft}
+            change={(to) => change({ [field.name]: to })}
+            fault={faultOf(field.name)}
+          />
+        ))}
         <p class="hint">A delete call always reaches it, so that it can forget a user.</p>
       </fieldset>
     </div>
   )
 }
+
+interface OptionProps {
+  field: OptionField
+  draft: Draft
+  change: (to: string | boolean | readonly string[]) => void
+  fault: string | undefined
+}
+
+/** The control that an option is changed with, by what it can be. */
+function Option({ field, draft, change, fault }: OptionProps) {
+  const { name, label, text, type, choices, isNullable, isLong } = field
+  const value = draft[name]
+  if (typeof value === 'boolean')
+    return (
+      <>
+        <Checkbox label={label} hint={hintOf(text)} checked={value} change={change} />
+        {fault && <p class="fault">{fault}</p>}
+      </>
+    )
+  if (typeof value !== 'string')
+    return (
+      <div class="field" role="group" aria-labelledby={`label-${name}`}>
+        <p id={`label-${name}`} class="label">
+          {label}
+        </p>
+        <div class="checkboxes">
+          {choicesOf(field).map((choice) => (
+            <Checkbox
+              key={choice}
+              label={choice}
+              checked={value.includes(choice)}
+              change={(isOn) => change(isOn ? [...value, choice] : value.filter((each) => each !== choice))}
+            />
+          ))}
+        </div>
+        {fault && <p class="fault">{fault}</p>}
+      </div>
+    )
+  const given = { label, value, change, fault, hint: hintOf(text) }
+  if (choices) return <Select {...given} choices={choices.map((choice) => [choice, choice] as const)} />
+  if (isLong || type === 'list') return <TextArea {...given} />
+  return <TextField {...given} {...(isNullable && { placeholder: 'none' })} />
+}
+
+/** Empty is what the API calls null. */
+const hintOf = (text: string): string => text.replaceAll('`', '').replace('null for', 'empty for')

@@ -1,7 +1,8 @@
 import type { z } from 'zod'
-import type { Operation } from '../../console/api/operation.ts'
+import { maxLength } from './lengths.ts'
+import type { Operation } from './operation.ts'
 
-/** What a flag can be given for: a field of an operation's query or body. */
+/** A field of an operation's query or body, for flags and forms. */
 export interface Field {
   place: 'query' | 'body'
   name: string
@@ -10,11 +11,16 @@ export interface Field {
   choices: readonly string[] | null
   isRequired: boolean
   isNullable: boolean
+  /** A text of more than a line. */
+  isLong: boolean
   /** What it is unless it is given; undefined where there is no such value. */
   fallback: unknown
   /** For people, as in the API's document. */
   text: string
 }
+
+/** Characters of which more lines are written. */
+const longText = 500
 
 /** Those that a flag can be made of. An object is none. */
 export function fieldsOf({ query, body }: Pick<Operation, 'query' | 'body'>): Field[] {
@@ -39,7 +45,15 @@ function shapeOf(schema: z.ZodType | undefined, place: Field['place']): Field[] 
 }
 
 function fieldOf(place: Field['place'], name: string, schema: z.ZodType): Field | null {
-  const field = { place, name, isRequired: true, isNullable: false, fallback: undefined as unknown, text: '' }
+  const field = {
+    place,
+    name,
+    isRequired: true,
+    isNullable: false,
+    isLong: false,
+    fallback: undefined as unknown,
+    text: '',
+  }
   let inner = schema
   for (;;) {
     field.text ||= inner.description ?? ''
@@ -57,7 +71,8 @@ function fieldOf(place: Field['place'], name: string, schema: z.ZodType): Field 
   }
   if (type === 'number' || type === 'boolean') return { ...field, type, choices: null }
   const choices = choicesOf(inner)
-  return choices === undefined ? null : { ...field, type: 'text', choices }
+  const isLong = (maxLength(inner) ?? 0) > longText
+  return choices === undefined ? null : { ...field, isLong, type: 'text', choices }
 }
 
 /** Undefined where it is no text. */
