@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { partitionOfKey } from '../../../src/adapters/kafka/wire/murmur2.ts'
-import { topicRanges } from '../../../src/adapters/kafka/read/topic-offsets.ts'
+import { fetchRanges } from '../../../src/adapters/kafka/read/topic-offsets.ts'
 import { withAdmin } from '../../../src/adapters/kafka/admin/with-admin.ts'
 import { deliveryEvent, type DeliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { encodeFinished, withTally } from '../../../src/core/offsets/offset-runs.ts'
@@ -63,7 +63,7 @@ export const why: Workload = {
 /** As if forwarders had finished all calls: tallies in a chain for each partition, and commits that name the last. */
 async function writeLedger({ append, codecs, config, kafka, topics }: Deployment, calls: number) {
   await codecs.deliveries.ready()
-  const ends = await withAdmin(kafka, (admin) => topicRanges(admin, [topics.calls]))
+  const ends = await fetchRanges(kafka, [topics.calls])
   const placeOf = placesOf(ends.length)
   const failures: DeliveryEvent[] = []
   for (let index = 0; index < calls; index++) {

@@ -2,7 +2,8 @@ import type { TimedSettings } from '../../console/messages/message-facts.ts'
 import { SettingsReplay, type SettingsEntry } from '../../core/settings/replay.ts'
 import type { Brokers } from '../kafka/link/brokers.ts'
 import { readBetween } from '../kafka/read/read-range.ts'
-import { leaderRanges } from '../kafka/read/topic-offsets.ts'
+import { topicRanges } from '../kafka/read/topic-offsets.ts'
+import { TopicView } from '../store/topic-view.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import { entryIn, settingsBetween, type SettingsHistorySource } from './settings-history.ts'
 
@@ -18,47 +19,58 @@ export class FollowedSettings {
   #since = -Infinity
   /** The first offset that was not read yet. */
   #next = 0
-  #catchingUp: Promise<unknown> = Promise.resolve()
+  /** Of the records that were read. */
+  #newest = 0
+  readonly #view: TopicView
 
   /** @param brokers their owner closes them */
   constructor(source: SettingsHistorySource, brokers: Brokers) {
     this.#source = source
     this.#brokers = brokers
+    this.#view = new TopicView({
+      name: 'what was read of the settings',
+      file: null,
+      kafka: source.kafka,
+      brokers,
+      log: source.log,
+      positions: () =>
+        this.#next === 0
+          ? []
+          : [{ topic: source.topic, partition: 0, next: this.#next, newest: this.#newest }],
+      clear: () => this.#startOver(),
+    })
   }
 
   /** As `settingsBetween`, and with its errors. */
   async between(from: number, to: number, signal?: AbortSignal): Promise<TimedSettings[]> {
     // Where that fails the other way says why.
-    const isKnown = await this.#caughtUp(signal).catch(() => false)
+    const isKnown = await this.#view.inTurn(() => this.#catchUp(signal)).catch(() => false)
     signal?.throwIfAborted()
     if (!isKnown || from < this.#since) return settingsBetween(this.#source, from, to, signal)
     return [{ since: this.#since, state: this.#replay.fold.state }]
   }
 
-  /** One after another: the second one finds read what the first one read. */
-  #caughtUp(signal: AbortSignal | undefined): Promise<boolean> {
-    const result = this.#catchingUp.then(() => this.#catchUp(signal))
-    this.#catchingUp = result.catch(() => {})
-    return result
-  }
-
   async #catchUp(signal: AbortSignal | undefined): Promise<boolean> {
     const { codec, ...source } = this.#source
-    const [range] = await leaderRanges(this.#brokers, [source.topic])
-    if (range!.high < this.#next) this.#startOver()
-    if (range!.high === this.#next) return true
+    const found = await this.#view.ranges(
+      [source.topic],
+      (...asked) => topicRanges(this.#brokers, ...asked),
+      signal,
+    )
+    const ranges = this.#view.unread(found)
     try {
-      await readBetween([{ ...range!, low: Math.max(range!.low, this.#next) }], {
+      await readBetween(ranges, {
         ...source,
         brokers: this.#brokers,
         signal,
         onRecord: (record) => {
           const entry = entryIn(record.value, codec)
+          this.#newest = Math.max(this.#newest, record.timestamp)
           this.#next = record.offset + 1
           if (entry) this.#take(record, entry)
         },
       })
-      this.#next = Math.max(this.#next, range!.high)
+      this.#next = Math.max(this.#next, ranges[0]!.high)
       return true
     } catch (error) {
       this.#startOver()
@@ -77,5 +89,6 @@ export class FollowedSettings {
     this.#replay = new SettingsReplay()
     this.#since = -Infinity
     this.#next = 0
+    this.#newest = 0
   }
 }

@@ -5,15 +5,15 @@ import type { Membership, PlacedMembership } from '../../core/audience/membershi
 import { IgnoredRecords, type IgnoredCounts } from '../folded-log/ignored-records.ts'
 import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
 import { readBetween } from '../kafka/read/read-range.ts'
-import { fetchRange } from '../kafka/read/topic-offsets.ts'
-import type { OffsetRange } from '../kafka/read/topic-offsets.ts'
+import { fetchRanges, type TopicRange } from '../kafka/read/topic-offsets.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { RecordCodec } from '../schema-registry/record-codec.ts'
 import { deletionsKeptMs } from '../kafka/admin/topic-specs.ts'
 import type { Logger } from '../log.ts'
 import { whenKnown } from '../../when-known.ts'
-import { MembershipDatabase, type Position } from './membership-database.ts'
+import { MembershipDatabase } from './membership-database.ts'
 import { FileStagedList } from './staged-list.ts'
+import { TopicView } from './topic-view.ts'
 
 /** Records that are taken in at once. */
 const batchSize = 5_000
@@ -38,16 +38,25 @@ export interface MembershipViewOptions {
 /** The memberships' topic, read into its database when it is asked for. Close it. */
 export class MembershipView implements MembershipStore {
   readonly #options: MembershipViewOptions
-  readonly #file: string
   readonly #database: MembershipDatabase
   readonly #ignored: IgnoredRecords
-  #catchingUp: Promise<void> = Promise.resolve()
+  readonly #view: TopicView
 
   private constructor(options: MembershipViewOptions, cluster: string) {
     this.#options = options
     this.#ignored = new IgnoredRecords(options.log, options.counts)
-    this.#file = join(options.folder, `${options.topic}.sqlite`)
-    this.#database = new MembershipDatabase(this.#file, `${cluster} ${options.topic}`)
+    const file = join(options.folder, `${options.topic}.sqlite`)
+    this.#database = new MembershipDatabase(file, `${cluster} ${options.topic}`)
+    const { kafka, topic, log } = options
+    this.#view = new TopicView({
+      name: 'its view',
+      file,
+      kafka,
+      log,
+      positions: () =>
+        [...this.#database.positions()].map(([partition, each]) => ({ topic, partition, ...each })),
+      clear: () => this.#database.clear(),
+    })
   }
 
   /** Reads nothing yet. Throws `kafka_unavailable`, and `local` for the file. */
@@ -57,9 +66,7 @@ export class MembershipView implements MembershipStore {
 
   /** Throws `setup`, `kafka_unavailable` and `registry_unavailable`. */
   catchUp(signal?: AbortSignal): Promise<void> {
-    const result = this.#catchingUp.then(() => this.#catchUp(signal))
-    this.#catchingUp = result.catch(() => {})
-    return result
+    return this.#view.inTurn(() => this.#catchUp(signal))
   }
 
   count(audienceId: string): number {
@@ -91,21 +98,13 @@ export class MembershipView implements MembershipStore {
 
   async #catchUp(signal?: AbortSignal): Promise<void> {
     const { kafka, topic, log, now = Date.now } = this.#options
-    const positions = this.#database.positions()
-    const newest = Math.max(-1, ...[...positions.values()].map((position) => position.newest))
-    // From the first record that is newer than all that the view holds: it must lie behind them.
-    const found = await fetchRange(kafka, topic, newest + 1)
-    const reason = this.#distrust(found, positions, now())
-    if (reason !== null) {
-      log.warn({ topic, file: this.#file }, `${reason}: its view is rebuilt`)
-      this.#database.clear()
-      positions.clear()
-    }
-    const ranges = found.map(({ partition, high }) => ({
-      partition,
-      low: positions.get(partition)?.next ?? 0,
-      high,
-    }))
+    const found = await this.#view.ranges(
+      [topic],
+      (...asked) => fetchRanges(kafka, ...asked),
+      signal,
+      (ranges) => this.#missed(ranges, now()),
+    )
+    const ranges = this.#view.unread(found)
     const { beginning } = this.#database.state
     const batch = new MembershipBatch((records) => this.#database.takeRead(records, beginning))
     await readBetween(ranges, {
@@ -120,22 +119,13 @@ export class MembershipView implements MembershipStore {
     this.#database.caughtUp(new Map(ranges.map(({ partition, high }) => [partition, high])), now(), beginning)
   }
 
-  /** Why what the view holds cannot be trusted, if so. */
-  #distrust(
-    ranges: readonly OffsetRange[],
-    positions: ReadonlyMap<number, Position>,
-    now: number,
-  ): string | null {
-    const next = (partition: number) => positions.get(partition)?.next ?? 0
-    if ([...positions].some(([partition]) => !ranges.some((range) => range.partition === partition)))
-      return 'the topic was recreated'
-    if (ranges.some(({ partition, low, high }) => next(partition) > Math.min(low, high)))
-      return 'the topic was recreated'
+  /** Why what the view holds may lack something, if so. */
+  #missed(ranges: readonly TopicRange[], now: number): string | null {
     const { caughtUpAt } = this.#database.state
-    const isBehind = ranges.some(({ partition, high }) => next(partition) < high)
-    if (isBehind && positions.size > 0 && now - caughtUpAt > maxAgeMs)
-      return 'records may have been deleted unseen'
-    return null
+    const hasRead = this.#database.positions().size > 0
+    if (!hasRead || now - caughtUpAt <= maxAgeMs) return null
+    const isBehind = this.#view.unread(ranges).some(({ low, high }) => low < high)
+    return isBehind ? 'records may have been deleted unseen' : null
   }
 
   #read(record: TopicRecord, batch: MembershipBatch): void | Promise<void> {

@@ -7,12 +7,13 @@ import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
 import { CommittedOffsets, forwardersCommits } from '../kafka/group/committed-offsets.ts'
 import { withAdmin, type LastingAdmin } from '../kafka/admin/with-admin.ts'
 import { readBetween } from '../kafka/read/read-range.ts'
-import { leaderRanges, topicRanges, type TopicRange } from '../kafka/read/topic-offsets.ts'
+import { topicRanges, type TopicRange } from '../kafka/read/topic-offsets.ts'
 import { EntryReader } from './entry-reader.ts'
 import { MessageRecords, maxCopies } from './message-records.ts'
 import type { MessageRecordsOptions } from './message-records.ts'
 import { TraceDatabase } from './trace-database.ts'
-import type { Entry, TracePosition } from './trace-tables.ts'
+import { TopicView, type RangesOf } from './topic-view.ts'
+import type { Entry } from './trace-tables.ts'
 
 export interface MessageIndexOptions extends MessageRecordsOptions {
   /** STORE_PATH. */
@@ -23,10 +24,8 @@ export interface MessageIndexOptions extends MessageRecordsOptions {
   admin: LastingAdmin
 }
 
-type RangesOf = (
-  topics: readonly string[],
-  sinceOf: (topic: string, partition: number) => number | null,
-) => Promise<TopicRange[]>
+const placeOf = ({ topic, partition }: Pick<TopicRange, 'topic' | 'partition'>): string =>
+  `${topic}/${partition}`
 
 /** Entries that are taken in at once. */
 const batchSize = 20_000
@@ -47,17 +46,25 @@ const fetchBytes = 256 * 1_024
  */
 export class MessageIndex {
   readonly #options: MessageIndexOptions
-  readonly #file: string
+  readonly #view: TopicView
   readonly #database: TraceDatabase
   readonly #reader: EntryReader
   readonly #records: MessageRecords
-  #catchingUp: Promise<unknown> = Promise.resolve()
 
   private constructor(options: MessageIndexOptions, cluster: string) {
     const { topics, codecs, folder } = options
     this.#options = options
-    this.#file = join(folder, `${topics.deliveries}.index.sqlite`)
-    this.#database = new TraceDatabase(this.#file, `${cluster} ${topics.deliveries}`)
+    const file = join(folder, `${topics.deliveries}.index.sqlite`)
+    this.#database = new TraceDatabase(file, `${cluster} ${topics.deliveries}`)
+    this.#view = new TopicView({
+      name: 'the index',
+      file,
+      kafka: options.kafka,
+      brokers: options.brokers,
+      log: options.log,
+      positions: () => this.#database.positions(),
+      clear: () => this.#database.clear(),
+    })
     this.#reader = new EntryReader(topics, codecs)
     this.#records = new MessageRecords(options)
   }
@@ -120,11 +127,8 @@ export class MessageIndex {
     this.#database.close()
   }
 
-  /** One after another: the second one finds taken in what the first one took. */
   #catchUp(signal?: AbortSignal, progress?: FactsOptions['progress']): Promise<CommittedOffsets> {
-    const result = this.#catchingUp.then(() => this.#catchUpNow(signal, progress))
-    this.#catchingUp = result.catch(() => {})
-    return result
+    return this.#view.inTurn(() => this.#catchUpNow(signal, progress))
   }
 
   async #catchUpNow(
@@ -132,22 +136,21 @@ export class MessageIndex {
     progress: FactsOptions['progress'] = () => {},
   ): Promise<CommittedOffsets> {
     const { kafka, topics, groupId, brokers } = this.#options
-    const look = async (admin: Admin, rangesOf: RangesOf) => {
+    const rangesOf: RangesOf = (...asked) => topicRanges(brokers, ...asked)
+    const look = async (admin: Admin) => {
       // Before the ends: whatever these commits cover was recorded before them.
       const { tiers, commits } = await forwardersCommits(kafka, admin, groupId, topics)
       const names = [topics.calls, topics.deadLetters, topics.deliveries, ...tiers]
-      return { covers: new CommittedOffsets(commits), ranges: await this.#rangesToRead(names, rangesOf) }
+      return {
+        covers: new CommittedOffsets(commits),
+        ranges: await this.#rangesToRead(names, rangesOf, signal),
+      }
     }
     const needs = partPermissions('console', { topics, tiers: [], groupId })
-    // Where that fails, it is tried for longer with connections of its own, and the error is explained.
+    // Where that fails, it is tried for longer, and the error is explained.
     const { covers, ranges } = await this.#options.admin
-      .use((admin) => look(admin, (...asked) => leaderRanges(brokers, ...asked)))
-      .catch(() =>
-        withAdmin(kafka, (admin) => look(admin, (...asked) => topicRanges(admin, ...asked)), {
-          needs,
-          retry: { retries: 1 },
-        }),
-      )
+      .use(look)
+      .catch(() => withAdmin(kafka, look, { needs, retry: { retries: 1 } }))
     const total = ranges.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
     let done = 0
     const { beginning } = this.#database
@@ -160,37 +163,20 @@ export class MessageIndex {
     return covers
   }
 
-  /** From where on each partition is to be read, and up to where. Starts over where the view holds records of others. */
-  async #rangesToRead(names: readonly string[], rangesOf: RangesOf): Promise<TopicRange[]> {
-    const { topics, log } = this.#options
-    const known = this.#positions()
-    const ranges = await rangesOf(names, (topic, partition) => {
-      const newest = known({ topic, partition })?.newest
-      return newest === undefined ? null : newest + 1
-    })
-    // What is newer than all that the view holds must lie behind that.
-    const recreated = ranges.find(
-      (range) => (known(range)?.next ?? 0) > Math.min(range.high, range.since ?? range.high),
+  /** From where on each partition is to be read, and up to where. */
+  async #rangesToRead(
+    names: readonly string[],
+    rangesOf: RangesOf,
+    signal: AbortSignal | undefined,
+  ): Promise<TopicRange[]> {
+    const { deliveries } = this.#options.topics
+    const ranges = await this.#view.ranges(names, rangesOf, signal)
+    this.#database.prune(
+      deliveries,
+      ranges.map(({ topic, partition, low }) => ({ topic, partition, offset: low })),
     )
-    if (recreated) {
-      log.warn({ topic: recreated.topic, file: this.#file }, 'the topic was recreated: the index is rebuilt')
-      this.#database.clear()
-    } else {
-      this.#database.prune(
-        topics.deliveries,
-        ranges.map(({ topic, partition, low }) => ({ topic, partition, offset: low })),
-      )
-    }
     await this.#leaveOutOldest(names, ranges, rangesOf)
-    const next = this.#positions()
-    return ranges.map((range) => ({ ...range, low: Math.max(range.low, next(range)?.next ?? 0) }))
-  }
-
-  #positions(): (partition: Pick<TopicRange, 'topic' | 'partition'>) => TracePosition | undefined {
-    const positions = new Map(
-      this.#database.positions().map((each) => [`${each.topic}/${each.partition}`, each]),
-    )
-    return ({ topic, partition }) => positions.get(`${topic}/${partition}`)
+    return this.#view.unread(ranges)
   }
 
   /** Lets the view begin later, at one time in all topics, where it would take more than it may. */
@@ -201,10 +187,10 @@ export class MessageIndex {
   ): Promise<void> {
     const { topics, log, maxBytes } = this.#options
     const { beginning } = this.#database
-    const known = this.#positions()
+    const known = new Map(this.#database.positions().map((each) => [placeOf(each), each]))
     let [held, wanted] = [0, 0]
     for (const range of ranges) {
-      const { next = 0, pruned = 0 } = known(range) ?? {}
+      const { next = 0, pruned = 0 } = known.get(placeOf(range)) ?? {}
       const start = Math.max(range.low, pruned)
       held += Math.max(0, next - start)
       wanted += Math.max(0, range.high - start)
@@ -215,7 +201,7 @@ export class MessageIndex {
     const { since, starts } = await newestOf(room, Date.now(), (time) => rangesOf(names, () => time))
     this.#database.beginAt(since, topics.deliveries, starts, beginning)
     log.info(
-      { since: new Date(since).toISOString(), file: this.#file },
+      { since: new Date(since).toISOString() },
       'the index of messages leaves out what is older, to stay within MESSAGE_INDEX_MB',
     )
   }

@@ -2,7 +2,7 @@ import type { LookupFunction } from 'node:net'
 import { boundHeap } from '../../adapters/bound-heap.ts'
 import { endPauses } from '../../adapters/folded-log/pause-ends.ts'
 import { heldKeptMs } from '../../adapters/kafka/admin/held-retention.ts'
-import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
+import { Brokers } from '../../adapters/kafka/link/brokers.ts'
 import { GroupSource } from '../../adapters/kafka/group/group-source.ts'
 import { topicRanges } from '../../adapters/kafka/read/topic-offsets.ts'
 import { KafkaSink } from '../../adapters/kafka/write/record-sink.ts'
@@ -95,8 +95,8 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       log,
     })
   const delays = new Map(retryTopics.map((topic) => [topic, tierOfTopic(topics, topic)!.delayMs]))
-  // A client of its own for the lag gauge: it must wait for nothing else, and nothing for it.
-  const lagAdmin = new LastingAdmin(kafka, { retries: 0 })
+  // Connections of their own for the lag gauge: it must wait for nothing else, and nothing for it.
+  const lagBrokers = new Brokers(kafka)
   const secrets = createSecrets(config.secretsKeys)
   const forwarder = new Forwarder({
     calls: sourceOf(config.groupId, [topics.calls]),
@@ -113,14 +113,14 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     topics,
     tierDelayMs: (topic) => delays.get(topic)!,
     async endOffsets(names) {
-      const ranges = await lagAdmin.use((admin) => topicRanges(admin, names))
+      const ranges = await topicRanges(lagBrokers, names)
       return ranges.map(({ topic, partition, low, high }) => ({ topic, partition, start: low, end: high }))
     },
     // One request to any broker: to ask for offsets opens connections, which an end of the process may not find.
     async callPartitions() {
-      const asked = { topics: [topics.calls] }
-      const answer = await lagAdmin.use((admin) => admin.fetchTopicMetadata(asked))
-      return answer.topics[0]?.partitions.length ?? 0
+      lagBrokers.follow(topics.calls)
+      await lagBrokers.refresh()
+      return lagBrokers.partitions(topics.calls) ?? 0
     },
     reportGone: goneReporter(settings, log),
     everything: config.ledger === 'all',
@@ -173,7 +173,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
           erasures.close(),
           suppressions.close(),
           sink.close(),
-          lagAdmin.close(),
+          lagBrokers.close(),
           transport.close(0),
         ])
       }

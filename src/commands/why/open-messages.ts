@@ -5,9 +5,6 @@ import { MessageIndex } from '../../adapters/store/message-index.ts'
 import type { MessagePorts } from '../../console/messages/message-facts.ts'
 import type { Context } from '../context.ts'
 
-/** Partitions that were added are looked into after this. */
-const metadataMaxAgeMs = 10_000
-
 export interface OpenMessages extends MessagePorts {
   close(): Promise<void>
 }
@@ -24,7 +21,7 @@ export async function openMessages(
 ): Promise<OpenMessages> {
   const { groupId, storePath: folder, messageIndexBytes: maxBytes } = config
   const admin = new LastingAdmin(kafka, { retries: 1 })
-  const brokers = new Brokers(kafka, metadataMaxAgeMs)
+  const brokers = new Brokers(kafka)
   const options = { kafka, brokers, topics, groupId, folder, maxBytes, codecs, log, admin }
   const index = await MessageIndex.open(options)
   const source = {

@@ -53,3 +53,25 @@ test('the index of messages keeps the newest within its bound, and says since wh
     assert.ok((page.data as unknown[]).length >= 1)
   }
 })
+
+test('calls that came in a transaction are read once: the mark behind them is no sign of another topic', async (t) => {
+  const deployment = await deploy(t)
+  const { kafka, topics } = deployment
+  const { ok, log } = await startConsole(deployment)
+  await deployment.produce([someCall({ messageId: 'm-1' })])
+  const producer = kafka.producer({ transactionalId: topics.calls, maxInFlightRequests: 1, idempotent: true })
+  t.after(() => producer.disconnect())
+  await producer.connect()
+  const transaction = await producer.transaction()
+  const partitions = [...(await deployment.admin.fetchTopicOffsets(topics.calls)).keys()]
+  await transaction.send({
+    topic: topics.calls,
+    messages: partitions.map((partition) => ({ partition, value: 'no call' })),
+  })
+  await transaction.commit()
+  for (let time = 0; time < 2; time++) await ok(200, 'GET', '/messages/m-1')
+  assert.deepEqual(
+    log.filter(({ msg }) => msg.includes('recreated')),
+    [],
+  )
+})

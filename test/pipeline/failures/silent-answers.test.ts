@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Kafka } from 'kafkajs'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
-import { topicRanges } from '../../../src/adapters/kafka/read/topic-offsets.ts'
 import { auditOf } from '../../support/audit.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { deploy, logged } from '../../support/deployment/deployment.ts'
@@ -59,18 +58,4 @@ test('an audit whose question about commits is not answered asks again, and find
   const report = await auditOf({ ...deployment, kafka })
   assert.deepEqual(report.faults, [])
   assert.equal(report.destinations.find(({ destinationId }) => destinationId === 'crm')?.delivered, 20)
-})
-
-test('a topic that an answer about its ends leaves out does not count as empty', async (t) => {
-  const { admin, topics } = await deploy(t)
-  // What kafkajs makes of an answer without any topic.
-  const fail = async () => ([].pop() as unknown as { partitions: [] }).partitions
-  const saysNothing = { retriable: true, message: /says nothing about/ }
-  for (const silent of [{ fetchTopicOffsets: async () => [] }, { fetchTopicOffsets: fail }])
-    await assert.rejects(topicRanges({ ...admin, ...silent }, [topics.calls]), saysNothing)
-  const timeless = { ...admin, fetchTopicOffsetsByTimestamp: fail }
-  await assert.rejects(
-    topicRanges(timeless, [topics.calls], () => 1),
-    saysNothing,
-  )
 })

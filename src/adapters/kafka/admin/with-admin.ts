@@ -4,6 +4,7 @@ import type { Permission } from '../../../core/permissions.ts'
 import { PostriderError } from '../../../errors.ts'
 import { backOff } from '../../../retry-forever.ts'
 import { explainKafkaError } from '../explain-kafka-error.ts'
+import { Brokers } from '../link/brokers.ts'
 
 /** How long to ask again while a broker that died, or a coordinator that starts, is still in the cluster's metadata. */
 const passesWithinMs = 30_000
@@ -12,26 +13,58 @@ const passesWithinMs = 30_000
  * Connects, asks, disconnects; so often, where a broker is reached, until what passes by itself has passed: `use` must
  * bear to be called again. Errors are explained.
  */
-export async function withAdmin<T>(
+export function withAdmin<T>(
   kafka: Kafka,
   use: (admin: Admin) => Promise<T>,
   { needs = [], retry }: { needs?: readonly Permission[]; retry?: RetryOptions } = {},
 ): Promise<T> {
-  const deadline = performance.now() + passesWithinMs
-  for (let failures = 0; ; failures++) {
+  return untilPassed(kafka, needs, async (connected) => {
     const admin = kafka.admin(retry && { retry })
-    let isConnected = false
     try {
       await admin.connect()
-      isConnected = true
+      connected()
       return await use(admin)
+    } finally {
+      await admin.disconnect().catch(() => {})
+    }
+  })
+}
+
+/** As `withAdmin`, for what each broker is asked itself. The metadata of `topics` are there. */
+export function withBrokers<T>(
+  kafka: Kafka,
+  topics: readonly string[],
+  use: (brokers: Brokers) => Promise<T>,
+  { needs = [] }: { needs?: readonly Permission[] } = {},
+): Promise<T> {
+  return untilPassed(kafka, needs, async (connected) => {
+    const brokers = new Brokers(kafka)
+    try {
+      for (const topic of topics) brokers.follow(topic)
+      await brokers.refresh()
+      connected()
+      return await use(brokers)
+    } finally {
+      brokers.close()
+    }
+  })
+}
+
+async function untilPassed<T>(
+  kafka: Kafka,
+  needs: readonly Permission[],
+  attempt: (connected: () => void) => Promise<T>,
+): Promise<T> {
+  const deadline = performance.now() + passesWithinMs
+  for (let failures = 0; ; failures++) {
+    let isConnected = false
+    try {
+      return await attempt(() => (isConnected = true))
     } catch (error) {
       const waitMs = backOff(failures)
       if (!isConnected || !passes(error) || performance.now() + waitMs > deadline)
         throw await explainKafkaError(error, kafka, needs)
       await delay(waitMs)
-    } finally {
-      await admin.disconnect().catch(() => {})
     }
   }
 }

@@ -5,6 +5,7 @@ import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'
 import type { Place } from '../../../core/ledger/trace.ts'
 import type { CommittedPartition, TopicPartition } from '../../../forwarder/consume/record-source.ts'
 import { missingTopics } from '../explain-kafka-error.ts'
+import type { Brokers } from '../link/brokers.ts'
 import { leftOut, topicRanges } from '../read/topic-offsets.ts'
 
 /** What a consumer group has committed of a partition; `position` is null where that is nothing yet. */
@@ -92,12 +93,13 @@ export class CommittedOffsets {
 /** What the group has committed of each of the partitions, and where their logs begin. */
 export async function committedOf(
   admin: Admin,
+  brokers: Brokers,
   groupId: string,
   partitions: readonly TopicPartition[],
 ): Promise<CommittedPartition[]> {
   const topics = [...new Set(partitions.map(({ topic }) => topic))]
   const commits = await commitsOf(admin, groupId, topics)
-  const ranges = await topicRanges(admin, topics)
+  const ranges = await topicRanges(brokers, topics)
   return partitions.map(({ topic, partition }) => {
     const isOfIt = (each: TopicPartition) => each.topic === topic && each.partition === partition
     const commit = commits.find(isOfIt)

@@ -11,6 +11,7 @@ import type {
 import { retryForever } from '../../../retry-forever.ts'
 import { LastingAdmin } from '../admin/with-admin.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
+import { Brokers } from '../link/brokers.ts'
 import { committedOf } from './committed-offsets.ts'
 import { ConsumerRun, type MemberIdentity } from './consumer-run.ts'
 import { GroupMembership } from './group-membership.ts'
@@ -43,6 +44,7 @@ export class GroupSource implements RecordSource {
   readonly #membership: GroupMembership
   readonly #trouble: KafkaTrouble
   readonly #admin: LastingAdmin
+  readonly #brokers: Brokers
   readonly #identity: MemberIdentity = { owned: {}, generation: 0, memberId: '', epoch: 0 }
   #current: ConsumerRun | null = null
   #running: Promise<void> | null = null
@@ -56,6 +58,7 @@ export class GroupSource implements RecordSource {
     this.#options = options
     this.#membership = new GroupMembership({ sessionTimeoutMs, maxStallMs }, () => performance.now())
     this.#admin = new LastingAdmin(kafka)
+    this.#brokers = new Brokers(kafka)
     this.#trouble = new KafkaTrouble(kafka, [
       ...permissionsOn('topic', topics, ['READ']),
       ...permissionsOn('group', [groupId], ['READ']),
@@ -105,7 +108,7 @@ export class GroupSource implements RecordSource {
   }
 
   committed(partitions: readonly TopicPartition[]): Promise<CommittedPartition[]> {
-    return this.#admin.use((admin) => committedOf(admin, this.groupId, partitions))
+    return this.#admin.use((admin) => committedOf(admin, this.#brokers, this.groupId, partitions))
   }
 
   /**
@@ -127,6 +130,7 @@ export class GroupSource implements RecordSource {
     await this.#current?.consumer.disconnect().catch(() => {})
     await this.#running
     this.#membership.stopped()
+    this.#brokers.close()
     await this.#admin.close()
   }
 

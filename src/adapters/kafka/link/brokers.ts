@@ -8,6 +8,8 @@ const answerWithinMs = 3_000
 const doubtfulMs = 2_000
 /** Brokers of the client's own list that are tried in a row. */
 const maxSeeds = 3
+/** Partitions that were added are found after this. */
+const defaultMaxAgeMs = 10_000
 
 interface TopicView {
   /** By partition: the leader's node id, or -1 while there is none. Empty while the topic is not known. */
@@ -41,9 +43,9 @@ export class Brokers {
   /**
    * Throws PostriderError `usage` for a client that is not of kafkajs 2.2.4.
    *
-   * @param maxAgeMs metadata are asked for again after this, so that partitions that were added get records
+   * @param maxAgeMs metadata are asked for again after this
    */
-  constructor(kafka: Kafka, maxAgeMs: number) {
+  constructor(kafka: Kafka, maxAgeMs = defaultMaxAgeMs) {
     this.#maxAgeMs = maxAgeMs
     this.#factory = connectionFactory(kafka)
   }

@@ -6,7 +6,7 @@ import { withAdmin } from '../admin/with-admin.ts'
 import { decodeCommitState, encodeCommitState } from '../group/commit-state.ts'
 import { commitsOf } from '../group/committed-offsets.ts'
 import { GroupLease } from '../group/lease.ts'
-import { topicRanges } from '../read/topic-offsets.ts'
+import { fetchRanges } from '../read/topic-offsets.ts'
 
 /** The consumer group that stands for the lease, and whose commits say how far what was read. */
 export interface EventsGroup {
@@ -54,7 +54,7 @@ export function readCheckpoint({ kafka, groupId, topics }: EventsGroup): Promise
   return withAdmin(kafka, async (admin) => {
     const [commits, ranges] = await Promise.all([
       commitsOf(admin, groupId, [...topics]),
-      topicRanges(admin, topics),
+      fetchRanges(kafka, topics),
     ])
     const state = decodeCommitState(commits.map(({ metadata }) => metadata))
     const isNew = commits.every(({ position }) => position === null)

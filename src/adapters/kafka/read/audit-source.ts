@@ -16,7 +16,7 @@ import { readable } from '../../schema-registry/readable.ts'
 import { withAdmin } from '../admin/with-admin.ts'
 import { forwardersCommits } from '../group/committed-offsets.ts'
 import { readBetween } from './read-range.ts'
-import { fetchRange, topicRanges, type OffsetRange, type TopicRange } from './topic-offsets.ts'
+import { fetchRange, fetchRanges, type OffsetRange, type TopicRange } from './topic-offsets.ts'
 import type { TopicRecord } from './topic-record.ts'
 
 type PartitionStart = PartitionId & { from: number }
@@ -89,7 +89,7 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
         const found = await forwardersCommits(kafka, admin, groupId, topics)
         tiers = found.tiers
         const names = [topics.calls, topics.deliveries, topics.deadLetters, ...tiers]
-        const ranges = await topicRanges(admin, names)
+        const ranges = await fetchRanges(kafka, names)
         held = Map.groupBy(ranges, ({ topic }) => topic)
         const kept = await retentionOf(admin, [topics.deadLetters, ...tiers])
         const now = Date.now()

@@ -1,12 +1,13 @@
-import type { Admin, Kafka } from 'kafkajs'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Kafka } from 'kafkajs'
 import { permissionsOn } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
-import { withAdmin } from '../admin/with-admin.ts'
+import { withBrokers } from '../admin/with-admin.ts'
 import { missingTopics } from '../explain-kafka-error.ts'
 import { answerError } from '../kafkajs-internals.ts'
 import type { Brokers } from '../link/brokers.ts'
-import { retryForever } from '../../../retry-forever.ts'
+import { backOff, retryForever } from '../../../retry-forever.ts'
 import { aborted } from '../waiting.ts'
 import { offsetsFrom, theBeginning, theEnd, type OffsetQuestion } from './read-requests.ts'
 
@@ -24,7 +25,7 @@ export interface TopicRange extends OffsetRange {
 }
 
 /**
- * What is thrown where an answer of kafkajs lacks a topic, or a partition, that is there. Its metadata may lack a topic for
+ * What is thrown where an answer lacks a topic, or a partition, that is there. The metadata of kafkajs may lack a topic for
  * a moment, while brokers move; it then asks for no partition of it, and says nothing. That is not the same as nothing
  * committed, or an empty topic: it passes, and has to be asked again.
  */
@@ -39,83 +40,30 @@ export function leftOut(topic: string, partition?: number): Error {
   })
 }
 
-/** kafkajs fails at an answer without any topic: "Cannot destructure property 'partitions' of 'high.pop(...)'". */
-const saysNothing =
-  (topic: string) =>
-  (error: unknown): never => {
-    throw error instanceof TypeError ? leftOut(topic) : error
-  }
-
-/** As Promise.all, but once all have ended: what goes on after an error connects a client again that is closed by then. */
-async function allEnded<T>(all: readonly Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(all)
-  return Promise.all(all)
-}
-
-/**
- * What the topics hold now, and where what came since a time begins (epoch ms; null: not asked). Throws `leftOut`.
- */
-export async function topicRanges(
-  admin: Admin,
-  topics: readonly string[],
-  sinceOf: SinceOf = () => null,
-): Promise<TopicRange[]> {
-  const ranges = await allEnded(
-    topics.map(async (topic) => {
-      const found = await admin.fetchTopicOffsets(topic).catch(saysNothing(topic))
-      if (found.length === 0) throw leftOut(topic)
-      const times = new Set(
-        found.map(({ partition }) => sinceOf(topic, partition)).filter((time) => time !== null),
-      )
-      const starts = new Map(
-        await allEnded(
-          [...times].map(
-            async (time) =>
-              [
-                time,
-                await admin.fetchTopicOffsetsByTimestamp(topic, time).catch(saysNothing(topic)),
-              ] as const,
-          ),
-        ),
-      )
-      return found.map(({ partition, low, high }): TopicRange => {
-        const time = sinceOf(topic, partition)
-        const start =
-          time === null ? undefined : starts.get(time)!.find((each) => each.partition === partition)
-        if (time !== null && !start) throw leftOut(topic, partition)
-        return {
-          topic,
-          partition,
-          low: Number(low),
-          high: Number(high),
-          // What came in between the two questions lies behind the end.
-          since: start ? Math.min(Number(start.offset), Number(high)) : null,
-        }
-      })
-    }),
-  )
-  return ranges.flat()
-}
-
 type SinceOf = (topic: string, partition: number) => number | null
 
+/** How often leaders are asked that move, or do not answer. */
+const maxTries = 5
+const firstWaitMs = 50
+
 /**
- * As `topicRanges`, over connections that stay open: at most three questions to each leader. Throws as kafkajs would where
- * a topic is missing, or must not be looked at, or a leader does not answer.
+ * What the topics hold now, and where what came since a time begins (epoch ms; null: not asked): at most three questions to
+ * each leader. Throws as kafkajs would where a topic is missing, or must not be looked at, or a leader does not answer.
  */
-export async function leaderRanges(
+export async function topicRanges(
   brokers: Brokers,
   topics: readonly string[],
   sinceOf: SinceOf = () => null,
 ): Promise<TopicRange[]> {
   for (const topic of topics) brokers.follow(topic)
-  for (let failures = 0; ; failures++) {
+  for (let tries = 1; ; tries++) {
     try {
-      if (failures > 0 || topics.some((topic) => brokers.partitions(topic) === null)) await brokers.refresh()
+      if (tries > 1 || topics.some((topic) => brokers.partitions(topic) === null)) await brokers.refresh()
       return await askLeaders(brokers, topics, sinceOf)
     } catch (error) {
       // A leader that moved, or whose connection ended, is another one by the newest metadata.
-      if (failures === 2 || (error as { retriable?: boolean }).retriable === false) throw error
+      if (tries === maxTries || (error as { retriable?: boolean }).retriable === false) throw error
+      await delay(backOff(tries - 1, firstWaitMs))
     }
   }
 }
@@ -179,23 +127,31 @@ async function offsetsAt(
 const keyOf = ({ topic, partition }: { topic: string; partition: number }): string => `${topic}/${partition}`
 
 /**
+ * As `topicRanges`, with connections of its own. Throws `setup` when a topic does not exist or must not be looked at, and
+ * what kafkajs throws when no broker answers.
+ */
+export function fetchRanges(
+  kafka: Kafka,
+  topics: readonly string[],
+  sinceOf?: SinceOf,
+): Promise<TopicRange[]> {
+  const look = async (brokers: Brokers): Promise<TopicRange[]> => {
+    const missing = topics.filter((topic) => brokers.topicError(topic) === unknownTopic)
+    if (missing.length > 0) throw await missingTopics(kafka, missing)
+    return topicRanges(brokers, topics, sinceOf)
+  }
+  return withBrokers(kafka, topics, look, { needs: permissionsOn('topic', topics, ['DESCRIBE']) })
+}
+
+/**
  * The ranges of all partitions now; with `since` (epoch milliseconds), `low` is the first record with that
- * timestamp or a later one. Throws `setup` when the topic does not exist or must not be looked at, and what kafkajs
- * throws when no broker answers.
+ * timestamp or a later one. Throws as `fetchRanges`.
  */
 export async function fetchRange(kafka: Kafka, topic: string, since?: number): Promise<OffsetRange[]> {
-  const look = async (admin: Admin): Promise<OffsetRange[]> => {
-    // Asking for the offsets of a topic that is missing takes many tries, and brokers may create it.
-    if (!(await admin.listTopics()).includes(topic)) throw await missingTopics(kafka, [topic])
-    const ranges = await topicRanges(admin, [topic], () => since ?? null)
-    return ranges.map((range) => {
-      const { partition, low, high } = range
-      return { partition, low: Math.max(low, range.since ?? low), high }
-    })
-  }
-  return withAdmin(kafka, look, {
-    needs: permissionsOn('topic', [topic], ['DESCRIBE']),
-    retry: { retries: 1 },
+  const ranges = await fetchRanges(kafka, [topic], () => since ?? null)
+  return ranges.map((range) => {
+    const { partition, low, high } = range
+    return { partition, low: Math.max(low, range.since ?? low), high }
   })
 }
 

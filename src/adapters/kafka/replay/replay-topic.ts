@@ -6,6 +6,7 @@ import type { RecordCodec } from '../../schema-registry/record-codec.ts'
 import type { KeyedRetryDelivery } from '../../schema-registry/delivery-fields.ts'
 import { LastingAdmin } from '../admin/with-admin.ts'
 import { commitsOf } from '../group/committed-offsets.ts'
+import { Brokers } from '../link/brokers.ts'
 import type { ProducerLog } from '../producer/failing-writes.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
 import { topicRanges } from '../read/topic-offsets.ts'
@@ -33,9 +34,10 @@ export function openReplayTopic({ kafka, topics, groupId, codec, log }: ReplayTo
     return encoder.encode(key, { ...delivery, key }, headers)
   }
   const admin = new LastingAdmin(kafka)
+  const brokers = new Brokers(kafka)
   const lagOf = async (asked: Admin): Promise<number> => {
     const commits = await commitsOf(asked, `${groupId}.retries`, [topic])
-    const ranges = await topicRanges(asked, [topic])
+    const ranges = await topicRanges(brokers, [topic])
     return ranges.reduce((sum, { partition, low, high }) => {
       const position = commits.find((commit) => commit.partition === partition)?.position ?? low
       return sum + Math.max(0, high - Math.max(position, low))
@@ -54,6 +56,7 @@ export function openReplayTopic({ kafka, topics, groupId, codec, log }: ReplayTo
     lag: () => admin.use(lagOf),
     close() {
       sink.close()
+      brokers.close()
       void admin.close()
     },
   }

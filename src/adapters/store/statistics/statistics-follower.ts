@@ -1,20 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Admin, Kafka } from 'kafkajs'
+import type { Kafka } from 'kafkajs'
 import { tallyIdOf } from '../../../core/offsets/offset-runs.ts'
-import { partPermissions } from '../../../core/permissions.ts'
 import type { TopicNames } from '../../../core/topics.ts'
 import { messageOf, PostriderError } from '../../../errors.ts'
 import { IgnoredRecords } from '../../folded-log/ignored-records.ts'
 import { clusterIdOf } from '../../kafka/admin/cluster-id.ts'
-import { LastingAdmin, withAdmin } from '../../kafka/admin/with-admin.ts'
+import { LastingAdmin } from '../../kafka/admin/with-admin.ts'
 import { commitsOf } from '../../kafka/group/committed-offsets.ts'
 import { readBetween } from '../../kafka/read/read-range.ts'
-import { topicRanges, type OffsetRange } from '../../kafka/read/topic-offsets.ts'
+import { fetchRanges, type OffsetRange } from '../../kafka/read/topic-offsets.ts'
 import { TopicReader } from '../../kafka/read/topic-reader.ts'
 import type { Logger } from '../../log.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
+import { TopicView } from '../topic-view.ts'
 import { StatisticsDatabase } from './statistics-database.ts'
 import { StatisticsRecords } from './statistics-records.ts'
 
@@ -55,6 +55,7 @@ export class Statistics {
   readonly #groups: { calls: string; retries: string }
   readonly #admin: LastingAdmin
   readonly #ignored: IgnoredRecords
+  readonly #view: TopicView
   readonly #name = `${process.pid}-${randomBytes(6).toString('hex')}`
 
   private constructor(options: StatisticsOptions, cluster: string) {
@@ -63,7 +64,21 @@ export class Statistics {
     this.#ignored = new IgnoredRecords(options.log, undefined)
     this.#groups = { calls: groupId, retries: `${groupId}.retries` }
     const origin = `${cluster} ${topics.deliveries} ${groupId}`
-    this.database = new StatisticsDatabase(join(folder, `${topics.deliveries}.statistics.sqlite`), origin)
+    const file = join(folder, `${topics.deliveries}.statistics.sqlite`)
+    this.database = new StatisticsDatabase(file, origin)
+    this.#view = new TopicView({
+      name: 'what the statistics count',
+      file,
+      kafka: options.kafka,
+      log: options.log,
+      positions: () =>
+        [...this.database.saved().positions].map(([partition, each]) => ({
+          topic: topics.deliveries,
+          partition,
+          ...each,
+        })),
+      clear: () => this.database.clear(),
+    })
     this.#admin = new LastingAdmin(kafka, { retries: 1 })
   }
 
@@ -115,7 +130,7 @@ export class Statistics {
   async #readToEnd(signal: AbortSignal, progress: NonNullable<CatchUpOptions['progress']>): Promise<void> {
     const { kafka, topics, log } = this.#options
     const began = Date.now()
-    const { records, ranges } = await this.#begin()
+    const { records, ranges } = await this.#begin(signal)
     const total = ranges.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
     let done = 0
     await readBetween(ranges, {
@@ -138,7 +153,7 @@ export class Statistics {
 
   async #follow(signal: AbortSignal): Promise<void> {
     const { kafka, topics, log } = this.#options
-    const { records, ranges } = await this.#begin()
+    const { records, ranges } = await this.#begin(signal)
     const failure = new AbortController()
     const stop = AbortSignal.any([signal, failure.signal])
     const reader = new TopicReader({
@@ -185,35 +200,22 @@ export class Statistics {
   }
 
   /** From where on each partition is to be read, and up to where. Starts over where the file is of another topic. */
-  async #begin(): Promise<{ records: StatisticsRecords; ranges: OffsetRange[] }> {
-    const { kafka, topics, groupId, codecs, log } = this.#options
-    let saved = this.database.saved()
-    const look = (admin: Admin) =>
-      topicRanges(admin, [topics.deliveries], (_, partition) => {
-        const newest = saved.positions.get(partition)?.newest
-        return newest ? newest + 1 : null
-      })
-    const needs = partPermissions('console', { topics, tiers: [], groupId })
-    const found = await withAdmin(kafka, look, { needs, retry: { retries: 1 } })
-    // What is newer than all that was folded must lie behind that.
-    const isRecreated = found.some(
-      ({ partition, high, since }) =>
-        (saved.positions.get(partition)?.next ?? 0) > Math.min(high, since ?? high),
-    )
-    if (isRecreated) {
-      log.warn({ topic: topics.deliveries }, 'the topic was recreated: statistics begin again')
-      this.database.clear()
-      saved = this.database.saved()
-    }
-    const ranges = found.map(({ partition, low, high }) => {
+  async #begin(
+    signal: AbortSignal | undefined,
+  ): Promise<{ records: StatisticsRecords; ranges: OffsetRange[] }> {
+    const { kafka, topics, codecs, log } = this.#options
+    const { deliveries } = topics
+    const found = await this.#view.ranges([deliveries], (...asked) => fetchRanges(kafka, ...asked), signal)
+    const saved = this.database.saved()
+    for (const { partition, low } of found) {
       const next = saved.positions.get(partition)?.next ?? 0
       if (next > 0 && low > next)
         log.warn(
           { partition, from: next, to: low },
           'retention removed records of the ledger before they were counted: statistics have a gap',
         )
-      return { partition, low: Math.max(low, next), high }
-    })
+    }
+    const ranges = this.#view.unread(found)
     const records = new StatisticsRecords(
       this.database,
       codecs.deliveries,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Brokers } from '../../../../src/adapters/kafka/link/brokers.ts'
 import { readBetween } from '../../../../src/adapters/kafka/read/read-range.ts'
-import { fetchRange, leaderRanges } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
+import { fetchRange, topicRanges } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
 import { withAdmin } from '../../../../src/adapters/kafka/admin/with-admin.ts'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
@@ -51,7 +51,7 @@ test('commands get their answers, and read all records once, while a dead broker
   await producer.send({ topic, messages: values.map((value) => ({ key: value, value })) })
   const brokers = new Brokers(kafka, 10_000)
   t.after(() => brokers.close())
-  const ranges = await leaderRanges(brokers, [topic])
+  const ranges = await topicRanges(brokers, [topic])
   const readAll = async (takesMs = 0) => {
     const places: string[] = []
     await readBetween(ranges, {
