@@ -15,6 +15,13 @@ export interface RunOptions {
   cwd: string
 }
 
+export interface RunResult {
+  /** All tests passed. */
+  isGood: boolean
+  /** Of each file, in seconds. */
+  seconds: ReadonlyMap<string, number>
+}
+
 type Counts = Record<'tests' | 'suites' | 'passed' | 'failed' | 'cancelled' | 'skipped' | 'todo', number>
 
 /** Tests mostly wait for brokers and timers, so more of them run at once than there are cores. */
@@ -25,15 +32,16 @@ const minAtOnce = 2
 export const startsCluster = (file: string): boolean => file.endsWith('.cluster.test.ts')
 /** Below this share of idle time no further file is started: tests wait for things with a deadline. */
 const minIdle = 0.25
+/** Files whose times are printed: they decide when a run ends. */
+const maxSlowest = 15
 /** A process needs about that long to load its modules, and is not seen in the machine's load before. */
 const loadingMs = 400
 
 /**
  * Starts the files in their order, and those that start a cluster after all others, each alone. Prints a file's results when it
  * has ended, and in the end the failed tests and the sums, as Node's test runner does.
- * @returns whether all tests passed
  */
-export async function runTestFiles(files: readonly string[], options: RunOptions): Promise<boolean> {
+export async function runTestFiles(files: readonly string[], options: RunOptions): Promise<RunResult> {
   const reporter = new spec()
   reporter.pipe(process.stdout)
   const begin = performance.now()
@@ -41,10 +49,13 @@ export async function runTestFiles(files: readonly string[], options: RunOptions
   const waiting = files.filter((file) => !startsCluster(file))
   const clusters = files.filter(startsCluster)
   const running = new Map<string, Promise<void>>()
+  const seconds = new Map<string, number>()
 
   const start = (file: string): void => {
+    const begun = performance.now()
     const ended = runTestFile(file, options).then(({ events, counts }) => {
       running.delete(file)
+      seconds.set(file, Math.round((performance.now() - begun) / 100) / 10)
       for (const event of events) reporter.write(event)
       for (const key of Object.keys(sums) as (keyof Counts)[]) sums[key] += counts[key]
     })
@@ -64,6 +75,13 @@ export async function runTestFiles(files: readonly string[], options: RunOptions
   }
   await Promise.all(running.values())
 
+  const slowest = [...seconds].sort(([, a], [, b]) => b - a).slice(0, maxSlowest)
+  if (files.length > maxSlowest)
+    for (const [file, each] of slowest)
+      reporter.write({
+        type: 'test:diagnostic',
+        data: { nesting: 0, message: `${each} s ${file}`, level: 'info' },
+      })
   const lines = { ...sums, duration_ms: Math.round(performance.now() - begin) }
   for (const [name, value] of Object.entries(lines)) {
     const label = { passed: 'pass', failed: 'fail' }[name] ?? name
@@ -71,7 +89,7 @@ export async function runTestFiles(files: readonly string[], options: RunOptions
     reporter.write({ type: 'test:diagnostic', data })
   }
   await new Promise<void>((resolve) => reporter.end(resolve))
-  return sums.failed + sums.cancelled === 0
+  return { isGood: sums.failed + sums.cancelled === 0, seconds }
 }
 
 /** A file's events together: the reporter tells which test is part of which by their order. */

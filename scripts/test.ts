@@ -5,8 +5,9 @@
 //   node scripts/test.ts                          all of test/** but those that start three brokers
 //   node scripts/test.ts --all                    those too; so it is where CI=true
 //   node scripts/test.ts core faults/kill         files whose path contains one of these
+//   node scripts/test.ts --save-times             writes how long each file took into test/times.json
 //   node scripts/test.ts core --test-name-pattern=retry    flags go to Node's test runner
-import { glob } from 'node:fs/promises'
+import { glob, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../src/errors.ts'
 import { runTestFiles, startsCluster } from './run-test-files.ts'
@@ -15,6 +16,11 @@ import { withTestServers } from './test-servers.ts'
 const root = join(import.meta.dirname, '..')
 /** For one test with all of its steps; a slow machine and a broker that restarts fit in. */
 const timeoutMs = 480_000
+
+/** How long each file took, in seconds, where it was measured. */
+const timesFile = join(root, 'test/times.json')
+/** Of a file that is new. */
+const assumedSeconds = 10
 
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -33,7 +39,7 @@ try {
 }
 
 async function main(args: string[]): Promise<number> {
-  const flags = args.filter((arg) => arg.startsWith('-') && arg !== '--all')
+  const flags = args.filter((arg) => arg.startsWith('-') && !['--all', '--save-times'].includes(arg))
   const filters = args.filter((arg) => !arg.startsWith('-')).map((arg) => arg.replace(/^\.\//, ''))
   const files: string[] = []
   for await (const file of glob('test/**/*.test.ts', { cwd: root })) {
@@ -52,7 +58,14 @@ async function main(args: string[]): Promise<number> {
     // Hundreds of processes load the same modules.
     Object.assign(process.env, servers, { NODE_COMPILE_CACHE: join(folder, 'compile-cache') })
     const chosen = files.filter((file) => !leftOut.includes(file))
-    const isGood = await runTestFiles(inOrder(chosen), { signal, flags, timeoutMs, cwd: root })
+    const times = JSON.parse(await readFile(timesFile, 'utf8').catch(() => '{}')) as Record<string, number>
+    const { isGood, seconds } = await runTestFiles(inOrder(chosen, times), {
+      signal,
+      flags,
+      timeoutMs,
+      cwd: root,
+    })
+    if (args.includes('--save-times')) await saveTimes(times, seconds)
     if (leftOut.length > 0)
       console.error(
         `left out: ${leftOut.length} files that start three brokers. \`npm test -- --all\` runs them too, as CI does`,
@@ -62,11 +75,16 @@ async function main(args: string[]): Promise<number> {
 }
 
 /** What takes longest first, so that the end of the run is not spent waiting for one file. */
-function inOrder(files: readonly string[]): string[] {
-  const first = [/^test\/(commands|local)\//, /^test\/(pipeline|project)\//]
-  const rank = (file: string): number => {
-    const found = first.findIndex((pattern) => pattern.test(file))
-    return found === -1 ? first.length : found
-  }
-  return files.toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+function inOrder(files: readonly string[], times: Readonly<Record<string, number>>): string[] {
+  const seconds = (file: string): number => times[file] ?? assumedSeconds
+  return files.toSorted((a, b) => seconds(b) - seconds(a) || (a < b ? -1 : 1))
+}
+
+async function saveTimes(
+  before: Readonly<Record<string, number>>,
+  measured: ReadonlyMap<string, number>,
+): Promise<void> {
+  const all = Object.entries({ ...before, ...Object.fromEntries(measured) })
+  const sorted = all.toSorted(([a], [b]) => (a < b ? -1 : 1))
+  await writeFile(timesFile, `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`)
 }
