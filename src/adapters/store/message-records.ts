@@ -41,7 +41,7 @@ export class MessageRecords {
     messageId: string,
     signal: AbortSignal | undefined,
   ): Promise<FoundCall[]> {
-    const found = await this.#callsIn(newestOf(places), signal)
+    const found = await this.#callsIn(newestPlaces(places), signal)
     return found.filter(({ call }) => call.messageId === messageId)
   }
 
@@ -107,7 +107,7 @@ export class MessageRecords {
 }
 
 /** Of one partition those with the highest offsets; how partitions compare is not known before they are read. */
-function newestOf(places: readonly Place[]): Place[] {
+function newestPlaces(places: readonly Place[]): Place[] {
   return places.length <= maxCopies
     ? [...places]
     : places.toSorted((a, b) => b.offset - a.offset).slice(0, maxCopies)

@@ -1,5 +1,5 @@
-import { isoOf, isoOrNull } from '../../core/iso-time.ts'
 // Dead letters as the admin API and `--json` show them.
+import { isoOf, isoOrNull } from '../../core/iso-time.ts'
 import { statusOf } from '../../core/delivery/dead-letter-filter.ts'
 import type { Origin } from '../../core/delivery/delivery.ts'
 import type { StoredDeadLetter } from './dead-letter-store.ts'

@@ -18,7 +18,7 @@ const maxSources = 1_000
 /** Each can be named by its fingerprint once; there are two at most. */
 const maxRemoved = 10
 
-const givenOptions = z.object(optionsShape).partial()
+const optionsGiven = z.object(optionsShape).partial()
 
 const sourceIds = z.array(z.string()).max(maxSources)
 
@@ -41,7 +41,7 @@ export const destinationCreate = z
       .max(maxUrls)
       .describe('1-5. One that takes a call is enough, unless `deliverTo` is `every`.'),
     sharedSecret: z.string().nullable().optional().describe(secretText),
-    ...givenOptions.shape,
+    ...optionsGiven.shape,
     enabled: z.boolean().default(true),
     anyKey,
   })
@@ -78,7 +78,7 @@ export const destinationUpdate = z
       .optional()
       .describe('Becomes the newest, which signs X-Signature; the one before stays active beside it.'),
     removeSecrets: z.array(z.string()).max(maxRemoved).optional().describe('Fingerprints.'),
-    ...givenOptions.shape,
+    ...optionsGiven.shape,
     anyKey,
   })
   .meta({ id: 'DestinationUpdate' })
