@@ -121,7 +121,7 @@ export default tseslint.config(
   stage('console'),
   stage('client'),
   {
-    files: ['src/console/web/**/*.{ts,tsx}'],
+    files: ['src/web/**/*.{ts,tsx}'],
     rules: {
       'no-restricted-imports': [
         'error',

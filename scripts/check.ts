@@ -9,7 +9,7 @@ const rows = [
   [
     ['prettier', '--check', '--log-level', 'warn', '.'],
     ['tsc', '--noEmit'],
-    ['tsc', '--noEmit', '-p', 'src/console/web'],
+    ['tsc', '--noEmit', '-p', 'src/web'],
     ['depcruise', 'src', '--config', '.dependency-cruiser.js', '--output-type', 'err'],
     [process.execPath, 'scripts/build.ts'],
   ],

@@ -1,0 +1,153 @@
+// What the page asks of the admin API: each route with what it answers, by the schemas that the API is made from. Types
+// only: nothing of this is in the bundle.
+import type { z } from 'zod'
+import type { createdTokenSchema } from '../../console/api/resources/access/tokens.ts'
+import type { computationDeletedSchema, countedComputationSchema } from '../../console/api/resources/computations.ts'
+import type {
+  deletionProgressSchema,
+  deletionReportSchema,
+  deletionResumedSchema,
+  deletionSchema,
+  deletionStatusSchema,
+} from '../../console/api/resources/deletions.ts'
+import type {
+  auditProgressSchema,
+  auditStateSchema,
+  verdictSchema,
+} from '../../console/api/resources/statistics/audits.ts'
+import type { processSchema, systemSchema } from '../../console/api/resources/statistics/system.ts'
+import type { regulationReportSchema, suppressionSchema } from '../../console/api/resources/suppressions.ts'
+import type { syncProgress, syncReportSchema } from '../../console/api/resources/syncs.ts'
+import type { ComputationView } from '../../console/computations/view.ts'
+import type { HistoryEntry } from '../../console/history/history.ts'
+import type { Infrastructure } from '../../console/infrastructure/infrastructure.ts'
+import type { SourceView } from '../../console/sources.ts'
+import type { TokenView } from '../../console/tokens.ts'
+import type { overviewSchema } from '../../console/api/resources/statistics/overview.ts'
+import type { attemptSchema } from '../../console/api/resources/statistics/attempts.ts'
+import type {
+  destinationStatsSchema,
+  sourceStatsSchema,
+  totalStatsSchema,
+} from '../../console/api/resources/statistics/stats.ts'
+import type { dryRunSchema, jobSchema, statusSchema } from '../../console/api/resources/replay-jobs.ts'
+import type { messageBodySchema, messageSchema } from '../../console/api/resources/messages.ts'
+import type { userMessageSchema } from '../../console/api/resources/statistics/users.ts'
+import type { sampleOutcomes } from '../../console/api/resources/destination-schemas.ts'
+import type {
+  deadLetterGroupsSchema,
+  deadLetterSchema,
+  deadLetterSummarySchema,
+} from '../../console/api/resources/dead-letters/dead-letters.ts'
+import type { sessionSchema } from '../../console/api/resources/access/sessions.ts'
+import type { destinationSchema } from '../../console/destinations.ts'
+
+export interface ListPage<T> {
+  data: T[]
+  next: string | null
+}
+
+export type SessionAnswer = z.output<typeof sessionSchema>
+export type OverviewAnswer = z.output<typeof overviewSchema>
+export type DestinationSummary = OverviewAnswer['destinations'][number]
+export type DestinationAnswer = z.output<typeof destinationSchema>
+export type StatsAnswer = z.output<typeof destinationStatsSchema>
+export type TotalStatsAnswer = z.output<typeof totalStatsSchema>
+export type SourceStatsAnswer = z.output<typeof sourceStatsSchema>
+export type ProcessAnswer = z.output<typeof processSchema>
+export type ReplayAnswer = z.output<typeof jobSchema>
+export type ReplayStatusAnswer = z.output<typeof statusSchema>
+export type DryRunAnswer = z.output<typeof dryRunSchema>
+export type MessageAnswer = z.output<typeof messageSchema>
+export type UserMessageAnswer = z.output<typeof userMessageSchema>
+export type AttemptAnswer = z.output<typeof attemptSchema>
+export type SampleAnswer = z.output<typeof sampleOutcomes>
+export type DeadLetterSummary = z.output<typeof deadLetterSummarySchema>
+export type DeadLetterGroups = z.output<typeof deadLetterGroupsSchema>
+export type WholeDeadLetter = z.output<typeof deadLetterSchema>
+export type SystemAnswer = z.output<typeof systemSchema>
+export type SourceAnswer = SourceView
+
+export type AuditAnswer = z.output<typeof auditStateSchema>
+export type VerdictAnswer = z.output<typeof verdictSchema>
+export type AuditProgressLine = z.output<typeof auditProgressSchema>
+export type ComputationAnswer = ComputationView
+export type CountedComputationAnswer = z.output<typeof countedComputationSchema>
+export type SyncAnswer = z.output<typeof syncReportSchema>
+export type SyncProgressLine = z.output<typeof syncProgress>
+export type DeletionAnswer = z.output<typeof deletionSchema>
+export type DeletionStatusAnswer = z.output<typeof deletionStatusSchema>
+export type DeletionProgressLine = z.output<typeof deletionProgressSchema>
+export type SuppressionAnswer = z.output<typeof suppressionSchema>
+export type InfrastructureAnswer = Infrastructure
+export type HistoryAnswer = HistoryEntry
+export type TokenAnswer = TokenView
+
+/** Add the routes that a page needs. */
+export interface Routes {
+  'GET /session': SessionAnswer
+  'POST /session': SessionAnswer
+  'DELETE /session': SessionAnswer
+  'GET /overview': OverviewAnswer
+  'GET /destinations': ListPage<DestinationAnswer>
+  'GET /destinations/{id}': DestinationAnswer
+  'PATCH /destinations/{id}': DestinationAnswer
+  'GET /destinations/{id}/stats': StatsAnswer
+  'GET /sources/{id}/stats': SourceStatsAnswer
+  'POST /destinations/{id}/enable': DestinationAnswer
+  'POST /destinations/{id}/disable': DestinationAnswer
+  'POST /destinations/{id}/pause': DestinationAnswer
+  'POST /destinations/{id}/resume': DestinationAnswer
+  'POST /destinations/{id}/test': SampleAnswer
+  'GET /dead-letters': ListPage<DeadLetterSummary>
+  'GET /dead-letters/groups': DeadLetterGroups
+  'GET /dead-letters/{id}': WholeDeadLetter
+  'GET /sources': ListPage<SourceAnswer>
+  'GET /sources/{id}': SourceAnswer
+  'GET /system': SystemAnswer
+  /** A stream: see `send`. */
+  'GET /sources/{id}/tail': never
+  'GET /stats': TotalStatsAnswer
+  'GET /replays': ListPage<ReplayAnswer>
+  'POST /replays': ReplayStatusAnswer
+  'POST /replays/dry-run': DryRunAnswer
+  'GET /replays/{id}': ReplayStatusAnswer
+  'POST /replays/{id}/pause': ReplayStatusAnswer
+  'POST /replays/{id}/resume': ReplayStatusAnswer
+  'POST /replays/{id}/cancel': ReplayStatusAnswer
+  'GET /messages/{id}': MessageAnswer
+  'GET /messages/{id}/body': z.output<typeof messageBodySchema>
+  'GET /users/{id}/messages': ListPage<UserMessageAnswer>
+  'GET /attempts': ListPage<AttemptAnswer>
+  'GET /audit': AuditAnswer
+  'POST /audit': VerdictAnswer
+  'POST /sources': SourceAnswer
+  'PATCH /sources/{id}': SourceAnswer
+  'POST /sources/{id}/enable': SourceAnswer
+  'POST /sources/{id}/disable': SourceAnswer
+  'GET /audiences': ListPage<ComputationAnswer>
+  'POST /audiences': ComputationAnswer
+  'GET /audiences/{id}': CountedComputationAnswer
+  'POST /audiences/{id}/sync': SyncAnswer
+  'POST /audiences/{id}/change': SyncAnswer
+  'DELETE /audiences/{id}': z.output<typeof computationDeletedSchema>
+  'GET /traits': ListPage<ComputationAnswer>
+  'POST /traits': ComputationAnswer
+  'GET /traits/{id}': CountedComputationAnswer
+  'POST /traits/{id}/sync': SyncAnswer
+  'POST /traits/{id}/change': SyncAnswer
+  'DELETE /traits/{id}': z.output<typeof computationDeletedSchema>
+  'GET /deletions': ListPage<DeletionAnswer>
+  'POST /deletions': z.output<typeof deletionReportSchema>
+  'GET /deletions/{id}': DeletionStatusAnswer
+  'POST /deletions/{id}/resume': z.output<typeof deletionResumedSchema>
+  'GET /suppressions': ListPage<SuppressionAnswer>
+  'POST /regulations': z.output<typeof regulationReportSchema>
+  'GET /infrastructure': InfrastructureAnswer
+  'GET /settings/history': ListPage<HistoryAnswer>
+  'GET /tokens': ListPage<TokenAnswer>
+  'POST /tokens': z.output<typeof createdTokenSchema>
+  'POST /tokens/{id}/revoke': TokenAnswer
+}
+
+export type Route = keyof Routes

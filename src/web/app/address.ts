@@ -1,0 +1,43 @@
+// Where the page is: path and query of the URL, which is all that says what is shown. Filters live in the query.
+import { computed, signal } from '@preact/signals'
+import { pageAt } from '../../console/page-paths.ts'
+
+const read = () => ({ path: location.pathname, search: location.search })
+
+export const address = signal(read())
+export const currentPage = computed(() => pageAt(address.value.path))
+export const query = computed(() => new URLSearchParams(address.value.search))
+
+/** Goes to a path of the page. With `replace` the back button does not come back to where it was. */
+export function go(to: string, { replace = false } = {}): void {
+  if (to === location.pathname + location.search) return
+  history[replace ? 'replaceState' : 'pushState'](null, '', to)
+  address.value = read()
+}
+
+/** Changes parameters of the query; null or empty takes one away. */
+export function setQuery(changes: Record<string, string | null>, { replace = true } = {}): void {
+  const params = new URLSearchParams(location.search)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === '') params.delete(name)
+    else params.set(name, value)
+  }
+  const search = params.toString()
+  go(location.pathname + (search === '' ? '' : `?${search}`), { replace })
+}
+
+/** Links of the page change its address; all others are left to the browser. */
+export function followLinks(): void {
+  window.addEventListener('popstate', () => void (address.value = read()))
+  document.addEventListener('click', (event) => {
+    const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey
+    const link = event.target instanceof Element ? event.target.closest('a') : null
+    if (!link || !isPlain || event.defaultPrevented || link.target !== '' || link.hasAttribute('download'))
+      return
+    if (link.origin !== location.origin || link.pathname.startsWith('/api/')) return
+    // A place within this page is the browser's.
+    if (link.hash !== '' && link.pathname === location.pathname && link.search === location.search) return
+    event.preventDefault()
+    go(link.pathname + link.search)
+  })
+}

@@ -1,0 +1,92 @@
+import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { pathTo } from '../../console/page-paths.ts'
+import { ApiFailure } from '../api/request.ts'
+import { Icon } from '../components/icon.tsx'
+import { say, Toasts } from '../components/toast.tsx'
+import { address, currentPage } from './address.ts'
+import { Logo } from './logo.tsx'
+import { navigation } from './navigation.ts'
+import { Search } from './search.tsx'
+import { logOut, session } from './session.ts'
+
+/** On narrow screens the navigation opens over the page. */
+const isMenuOpen = signal(false)
+
+/** What is around every page: navigation, search, whose session it is, messages. */
+export function Shell({ children }: { children: ComponentChildren }) {
+  const { path } = address.value
+  useEffect(() => {
+    isMenuOpen.value = false
+  }, [path])
+  return (
+    <div class="shell">
+      <a class="skip-link" href="#content">
+        Skip to the content
+      </a>
+      <header class="topbar">
+        <button
+          type="button"
+          class="icon-button menu-button"
+          aria-label="Menu"
+          aria-expanded={isMenuOpen.value}
+          aria-controls="navigation"
+          onClick={() => void (isMenuOpen.value = !isMenuOpen.value)}
+        >
+          <Icon name={isMenuOpen.value ? 'close' : 'menu'} />
+        </button>
+        <a class="home" href="/">
+          <Logo />
+        </a>
+        <Search />
+        <Holder />
+      </header>
+      <nav id="navigation" class={isMenuOpen.value ? 'navigation is-open' : 'navigation'} aria-label="Pages">
+        <ul>
+          {navigation.map(({ page, label, icon, includes = [] }) => {
+            const here = currentPage.value?.page
+            const isHere = here !== undefined && (here === page || includes.includes(here))
+            return (
+              <li key={page}>
+                <a href={pathTo(page)} aria-current={isHere ? 'page' : undefined}>
+                  <Icon name={icon} />
+                  {label}
+                </a>
+              </li>
+            )
+          })}
+        </ul>
+      </nav>
+      <main id="content" class="content" tabIndex={-1}>
+        {children}
+      </main>
+      <Toasts />
+    </div>
+  )
+}
+
+/** Whose session it is, and the way out. */
+function Holder() {
+  if (session.value.is !== 'begun') return null
+  const { name, role } = session.value
+  const leave = async () => {
+    try {
+      await logOut()
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error
+      say(`Not logged out: ${error.message}`, 'bad')
+    }
+  }
+  return (
+    <div class="holder">
+      <span class="holder-name" title={`Token ${name}, role ${role}`}>
+        {name}
+        <span class="holder-role">{role}</span>
+      </span>
+      <button type="button" class="icon-button" aria-label="Log out" title="Log out" onClick={leave}>
+        <Icon name="out" />
+      </button>
+    </div>
+  )
+}

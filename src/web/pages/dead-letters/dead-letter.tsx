@@ -1,0 +1,157 @@
+import { useState } from 'preact/hooks'
+import { pathTo } from '../../../console/page-paths.ts'
+import { useLive } from '../../api/live.ts'
+import type { WholeDeadLetter } from '../../api/routes.ts'
+import { PageTitle } from '../../app/page-title.tsx'
+import { may } from '../../app/session.ts'
+import { CopyAsCurl } from '../../components/copy.tsx'
+import { countText, msText, wordsOf } from '../../components/figures.ts'
+import { Loaded } from '../../components/loaded.tsx'
+import { Replays } from '../../components/replays.tsx'
+import { LongText } from '../../components/text/long-text.tsx'
+import { MessageLink } from '../../components/text/message-link.tsx'
+import { Table, type Column } from '../../components/table.tsx'
+import { Ago, At } from '../../components/time.tsx'
+import type { PageProps } from '../page-props.ts'
+import { ReplayDialog } from './replay-dialog.tsx'
+import { useReplays } from './replays-of-dead-letters.ts'
+
+/** All that is known of one dead letter. */
+export function DeadLetter({ params }: PageProps) {
+  const id = params.id!
+  const live = useLive('GET /dead-letters/{id}', { id }, 0)
+  const [isAsked, ask] = useState(false)
+  const replays = useReplays()
+  return (
+    <>
+      <PageTitle title={`Dead letter ${id}`} above={<a href={pathTo('deadLetters')}>Dead letters</a>}>
+        {may('operator') && live.data && (
+          <button type="button" class="button button-primary" onClick={() => ask(true)}>
+            Replay it
+          </button>
+        )}
+        <CopyAsCurl route="GET /dead-letters/{id}" asked={{ id }} />
+      </PageTitle>
+      <Replays live={replays} max={1} />
+      <Loaded live={live} what={`dead letter ${id}`}>
+        {(data) => <Known data={data} />}
+      </Loaded>
+      {isAsked && (
+        <ReplayDialog
+          choice={{ deadLetters: { ids: [id] } }}
+          what={`dead letter ${id}`}
+          started={replays.reload}
+          close={() => ask(false)}
+        />
+      )}
+    </>
+  )
+}
+
+type Bytes = { text: string } | { base64: string }
+
+function Known({ data }: { data: WholeDeadLetter }) {
+  const { delivery, origin, detail, reason, failedAt, raw, value } = data
+  return (
+    <>
+      <dl class="pairs card padded">
+        <dt>Failed</dt>
+        <dd>
+          <At at={failedAt} /> (<Ago at={failedAt} />)
+        </dd>
+        <dt>Reason</dt>
+        <dd>{wordsOf(reason ?? 'unreadable')}</dd>
+        {detail !== null && (
+          <>
+            <dt>Detail</dt>
+            <dd class="foreign">{detail}</dd>
+          </>
+        )}
+        {delivery && (
+          <>
+            <dt>Call</dt>
+            <dd>
+              <MessageLink messageId={delivery.messageId} />, {delivery.type}
+            </dd>
+            <dt>Source</dt>
+            <dd class="id">{delivery.sourceId}</dd>
+            <dt>Destination</dt>
+            <dd>
+              <a href={pathTo('destination', { id: delivery.destinationId })}>{delivery.destinationId}</a>
+            </dd>
+            <dt>Attempts</dt>
+            <dd>
+              {countText(delivery.attempts)}
+              {delivery.firstAttemptAt !== null && (
+                <>
+                  , the first <Ago at={delivery.firstAttemptAt} />
+                </>
+              )}
+            </dd>
+          </>
+        )}
+        {origin && (
+          <>
+            <dt>From</dt>
+            <dd class="id">
+              {origin.topic} partition {origin.partition} offset {origin.offset}
+            </dd>
+          </>
+        )}
+      </dl>
+      {delivery && <Attempts delivery={delivery} />}
+      {delivery?.lastResponse && (
+        <Part
+          title={`Last response: ${delivery.lastResponse.status} after ${msText(delivery.lastResponse.durationMs)}`}
+          bytes={delivery.lastResponse.body}
+        />
+      )}
+      {delivery && data.omittedBytes === null && <Part title="Body" bytes={delivery.body} />}
+      {raw && <Part title="The record" bytes={raw} />}
+      {value && <Part title="The record" bytes={value} />}
+    </>
+  )
+}
+
+type Delivery = NonNullable<WholeDeadLetter['delivery']>
+
+function Attempts({ delivery }: { delivery: Delivery }) {
+  if (delivery.outcomes.length === 0) return null
+  return (
+    <section class="section" aria-labelledby="attempts-title">
+      <div class="section-head">
+        <h2 id="attempts-title">Last attempt at each URL</h2>
+      </div>
+      <Table
+        label="Outcomes by URL"
+        columns={columns}
+        rows={delivery.outcomes}
+        keyOf={({ endpointId }) => endpointId}
+      />
+    </section>
+  )
+}
+
+const columns: Column<Delivery['outcomes'][number]>[] = [
+  { head: 'URL', isName: true, cell: ({ endpointId }) => <span class="id">{endpointId}</span> },
+  { head: 'When', hides: 'narrow', cell: ({ at }) => <At at={at} /> },
+  { head: 'Outcome', cell: ({ kind, status }) => status ?? wordsOf(kind) },
+  { head: 'Duration', isNumber: true, cell: ({ durationMs }) => msText(durationMs) },
+  { head: 'Detail', cell: ({ detail }) => <span class="foreign">{detail}</span> },
+]
+
+/** Bytes, as text where they are; shown when somebody asks. */
+function Part({ title, bytes }: { title: string; bytes: Bytes }) {
+  const text = 'text' in bytes ? bytes.text : bytes.base64
+  return (
+    <details class="section part">
+      <summary>
+        <h2>{title}</h2>
+        <span class="faint">
+          {countText(text.length)} characters{'base64' in bytes && ' of base64: it is no text'}
+        </span>
+      </summary>
+      {text === '' ? <p class="faint">Empty.</p> : <LongText text={text} what={title} />}
+    </details>
+  )
+}

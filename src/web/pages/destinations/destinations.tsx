@@ -1,0 +1,120 @@
+import { pathTo } from '../../../console/page-paths.ts'
+import { query, setQuery } from '../../app/address.ts'
+import { now } from '../../app/clock.ts'
+import { PageTitle } from '../../app/page-title.tsx'
+import { useLive } from '../../api/live.ts'
+import type { DestinationSummary } from '../../api/routes.ts'
+import { DestinationBadge } from '../../components/badge.tsx'
+import { CopyAsCurl } from '../../components/copy.tsx'
+import { TextField } from '../../components/forms/field.tsx'
+import { compactText, countOf, msText, percentText } from '../../components/figures.ts'
+import { Loaded } from '../../components/loaded.tsx'
+import { Empty, NoValue } from '../../components/notices.tsx'
+import { DaySparkline } from '../../components/plots/sparkline.tsx'
+import { Table, type Column } from '../../components/table.tsx'
+import { worstFirst } from './worst-first.ts'
+
+const asked = { query: { window: '24h', hours: true } }
+const maxRows = 200
+const noAttempts = 'No attempts within 24 hours'
+
+/** All destinations, the worst first. */
+export function Destinations() {
+  const live = useLive('GET /overview', asked, 10_000)
+  const text = query.value.get('q') ?? ''
+  return (
+    <>
+      <PageTitle title="Destinations">
+        <CopyAsCurl route="GET /overview" asked={asked} />
+      </PageTitle>
+      <Loaded live={live} what="destinations">
+        {({ destinations }) =>
+          destinations.length === 0 ? <None /> : <Found all={destinations} text={text} />
+        }
+      </Loaded>
+    </>
+  )
+}
+
+function None() {
+  return (
+    <Empty title="There are no destinations yet.">
+      <p>
+        Make the first one: <code>npx postrider destinations create --help</code>
+      </p>
+    </Empty>
+  )
+}
+
+function Found({ all, text }: { all: readonly DestinationSummary[]; text: string }) {
+  const wanted = text.toLowerCase()
+  const found = all.filter(({ id, name }) => `${id}\n${name}`.toLowerCase().includes(wanted))
+  const rows = worstFirst(found)
+  const shown = rows.slice(0, maxRows)
+  return (
+    <>
+      <div class="filters">
+        <TextField
+          label="Filter by name or id"
+          type="search"
+          value={text}
+          change={(value) => setQuery({ q: value })}
+        />
+        <p class="filters-count" role="status">
+          {countOf(found.length, 'destination')}
+          {shown.length < found.length && `, of which the worst ${maxRows} are shown`}
+        </p>
+      </div>
+      {shown.length > 0 ? (
+        <Table label="Destinations" columns={columns} rows={shown} keyOf={({ id }) => id} />
+      ) : (
+        <Empty title={`No destination has “${text}” in its name or id.`} />
+      )}
+    </>
+  )
+}
+
+const columns: Column<DestinationSummary>[] = [
+  {
+    head: 'Destination',
+    isName: true,
+    cell: ({ id, name }) => (
+      <a class="thing" href={pathTo('destination', { id })}>
+        <span class="foreign">{name}</span>
+        {name !== id && <span class="id faint">{id}</span>}
+      </a>
+    ),
+  },
+  { head: 'State', cell: ({ state }) => <DestinationBadge state={state} /> },
+  {
+    head: 'Last 24 hours',
+    hides: 'medium',
+    cell: ({ hours = [] }) => <DaySparkline hours={hours} now={now.value} />,
+  },
+  {
+    head: 'Delivered',
+    isNumber: true,
+    hides: 'narrow',
+    cell: ({ delivered }) => compactText(delivered),
+  },
+  {
+    head: 'Success',
+    isNumber: true,
+    cell: ({ successRate }) =>
+      successRate === null ? <NoValue why={noAttempts} /> : percentText(successRate),
+  },
+  {
+    head: 'p95',
+    isNumber: true,
+    hides: 'narrow',
+    cell: ({ p95Ms }) => (p95Ms === null ? <NoValue why={noAttempts} /> : msText(p95Ms)),
+  },
+  { head: 'Queued', isNumber: true, hides: 'medium', cell: ({ queued }) => compactText(queued) },
+  {
+    head: 'Dead letters',
+    isNumber: true,
+    cell: ({ deadLettered }) => (
+      <span class={deadLettered > 0 ? 'is-bad' : ''}>{compactText(deadLettered)}</span>
+    ),
+  },
+]

@@ -1,0 +1,138 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { linkTo, pathTo } from '../../../console/page-paths.ts'
+import { query, setQuery } from '../../app/address.ts'
+import { PageTitle } from '../../app/page-title.tsx'
+import { may } from '../../app/session.ts'
+import { CopyAsCurl } from '../../components/copy.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { Empty, Failure, Loading, Stale } from '../../components/notices.tsx'
+import { Progress } from '../../components/progress.tsx'
+import { CallLife } from './call-life.tsx'
+import { NotFound } from './not-found.tsx'
+import { candidatesFor, useCallSearch, type Candidate, type CallSearch } from './search.ts'
+import { UserCalls } from './user-calls.tsx'
+
+/** The life of a call, by whatever id somebody has of it. */
+export function FindCall() {
+  const text = query.value.get('q') ?? ''
+  const [times, setTimes] = useState(0)
+  const isUser = query.value.get('as') === 'user'
+  return (
+    <>
+      <PageTitle title="Find a call">
+        {text !== '' &&
+          (isUser ? (
+            <CopyAsCurl route="GET /users/{id}/messages" asked={{ id: text }} />
+          ) : (
+            <CopyAsCurl route="GET /messages/{id}" asked={{ id: text }} />
+          ))}
+      </PageTitle>
+      <Box text={text} again={() => setTimes(times + 1)} />
+      {text === '' ? <Nothing /> : <Result key={`${times} ${isUser} ${text}`} text={text} isUser={isUser} />}
+    </>
+  )
+}
+
+/** The one field. What is looked for is in the URL; the same text once more is looked for again. */
+function Box({ text, again }: { text: string; again: () => void }) {
+  const input = useRef<HTMLInputElement>(null)
+  const [given, setGiven] = useState(text)
+  useEffect(() => setGiven(text), [text])
+  useEffect(() => {
+    if (text === '') input.current!.focus()
+  }, [])
+  const submit = (event: Event) => {
+    event.preventDefault()
+    // A link may name an id that begins with a space; somebody who pastes one does not mean it.
+    const q = given === text ? text : given.trim().toWellFormed()
+    if (q === text) return again()
+    // What was chosen of another call means nothing here.
+    setQuery({ q, as: null, copy: null, replay: null, cursor: null }, { replace: false })
+  }
+  return (
+    <form class="find-box" role="search" aria-label="Find a call" onSubmit={submit}>
+      <label for="find-q">messageId, delivery id{may('operator') ? ' or userId' : ''}</label>
+      <input
+        ref={input}
+        id="find-q"
+        type="search"
+        autocomplete="off"
+        spellcheck={false}
+        value={given}
+        onInput={(event) => setGiven(event.currentTarget.value)}
+      />
+      <button type="submit" class="button button-primary">
+        <Icon name="find" />
+        Find
+      </button>
+    </form>
+  )
+}
+
+function Nothing() {
+  return (
+    <Empty title="Where is my call?">
+      <p>
+        Type the <code>messageId</code> that the sender chose, or the <code>Idempotency-Key</code> that a
+        receiver got, which is the delivery’s id.
+        {may('operator') && ' A userId lists the calls of that user, the newest first.'}
+      </p>
+      <p>
+        No id at hand? <a href={pathTo('live')}>Live</a> shows calls as they come in, and{' '}
+        <a href={pathTo('deadLetters')}>Dead letters</a> those that failed finally.
+      </p>
+    </Empty>
+  )
+}
+
+function Result({ text, isUser }: { text: string; isUser: boolean }) {
+  const candidates = candidatesFor(text, isUser, may('operator'))
+  const search = useCallSearch(candidates)
+  const { found, candidate, failure, loadedAt, reload } = search
+  if (found === null)
+    return failure ? <Failure failure={failure} retry={reload} /> : <Searching search={search} />
+  return (
+    <>
+      <Stale failure={failure} loadedAt={loadedAt} />
+      <p class="hidden" role="status">
+        {found.is === 'call' ? 'The call was found.' : found.is === 'user' ? 'Calls of the user.' : ''}
+      </p>
+      {found.is === 'call' && (
+        <CallLife
+          life={found.life}
+          deliveryId={candidate.kind === 'delivery' ? text : null}
+          reload={reload}
+          isReloading={search.isRunning}
+        />
+      )}
+      {found.is === 'user' && <UserCalls userId={text} />}
+      {found.is === 'none' && <NotFound text={text} candidates={candidates} search={search} />}
+      {found.is === 'call' && may('operator') && (
+        <p class="find-other">
+          <a href={linkTo('find', { q: text, as: 'user' })}>Look for calls of a user with this id instead</a>
+        </p>
+      )}
+    </>
+  )
+}
+
+const lookingFor: Record<Candidate['kind'], string> = {
+  call: 'a call with this messageId',
+  delivery: 'the call of a delivery with this id',
+  user: 'calls of a user with this id',
+}
+
+/** What the search does, which may take long where the index has much to read. */
+function Searching({ search: { candidate, progress } }: { search: CallSearch }) {
+  if (progress === null || progress.total === 0) return <Loading what={lookingFor[candidate.kind]} />
+  return (
+    <div class="card running" role="status">
+      <p>Looking for {lookingFor[candidate.kind]}.</p>
+      <Progress label="Records read into the index" done={progress.done} total={progress.total} />
+      <p class="hint">
+        The index follows Kafka when it is asked. The first time takes as long as reading all that is kept.
+        The search ends when you leave this page; what was read stays in the index.
+      </p>
+    </div>
+  )
+}

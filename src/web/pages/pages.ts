@@ -1,0 +1,27 @@
+import type { ComponentType } from 'preact'
+import type { PageName } from '../../console/page-paths.ts'
+import type { PageProps } from './page-props.ts'
+
+type Page = ComponentType<PageProps>
+
+/** Each page by its name in `page-paths.ts`, loaded when it is first gone to. Pages do not know each other. */
+export const pages: Record<Exclude<PageName, 'login'>, () => Promise<Page>> = {
+  overview: () => import('./overview/overview.tsx').then(({ Overview }) => Overview),
+  destinations: () => import('./destinations/destinations.tsx').then(({ Destinations }) => Destinations),
+  destination: () => import('./destination/destination.tsx').then(({ Destination }) => Destination),
+  find: () => import('./find/find.tsx').then(({ FindCall }) => FindCall),
+  deadLetters: () => import('./dead-letters/dead-letters.tsx').then(({ DeadLetters }) => DeadLetters),
+  deadLetter: () => import('./dead-letters/dead-letter.tsx').then(({ DeadLetter }) => DeadLetter),
+  live: () => import('./live/live.tsx').then(({ Live }) => Live),
+  audit: () => import('./audit/audit.tsx').then(({ Audit }) => Audit),
+  sources: () => import('./sources/sources.tsx').then(({ Sources }) => Sources),
+  computations: () => import('./computations/computations.tsx').then(({ Computations }) => Computations),
+  audience: () => import('./computations/computation.tsx').then(({ Audience }) => Audience),
+  trait: () => import('./computations/computation.tsx').then(({ Trait }) => Trait),
+  deletions: () => import('./deletions/deletions.tsx').then(({ Deletions }) => Deletions),
+  deletion: () => import('./deletions/deletion.tsx').then(({ Deletion }) => Deletion),
+  suppressions: () => import('./deletions/suppressions.tsx').then(({ Suppressions }) => Suppressions),
+  system: () => import('./system/system.tsx').then(({ System }) => System),
+  history: () => import('./system/history.tsx').then(({ History }) => History),
+  tokens: () => import('./system/tokens.tsx').then(({ Tokens }) => Tokens),
+}
