@@ -1,6 +1,7 @@
 // Which commands come from operations, and what each has beside its operation.
 import { Command } from 'commander'
 import { operationOf, operations } from '../console/api/operations.ts'
+import { replayShape, replayShapes } from '../operators/replay/command.ts'
 import { computationShapes } from './computations/shapes.ts'
 import { deadLetterReplayShape, deadLetterShapes } from './dead-letters/shapes.ts'
 import { deleteUserCommand } from './deletions/delete-user.ts'
@@ -9,8 +10,6 @@ import { deletionShapes, suppressShape, unsuppressShape } from './deletions/shap
 import { destinationShapes } from './destinations/shapes.ts'
 import { infrastructureShape } from './infrastructure/describe.ts'
 import { operationCommand, type CommandShape } from './operations/operation-command.ts'
-import { replayShape } from './replays/replay.ts'
-import { replayShapes } from './replays/shapes.ts'
 import { applyCommand } from './settings/settings-file.ts'
 import { skipCommand } from './settings/settings.ts'
 import { settingsShapes } from './settings/shapes.ts'

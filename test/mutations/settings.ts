@@ -296,7 +296,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'replays-that-forget-how-far-they-are',
-    file: 'src/console/replays/replay-outbox.ts',
+    file: 'src/operators/replay/outbox.ts',
     find: 'for (const each of parts.before) this.#done.set(keyOfPlace(each), each)',
     replace: 'void parts.before',
     test: {
@@ -326,7 +326,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'held-retries-left-behind',
-    file: 'src/console/replays/call-run.ts',
+    file: 'src/operators/replay/call-run.ts',
     find: "if (!this.#job.only.includes('held')) return true",
     replace: 'if (this.#job.id) return true',
     test: {
@@ -336,7 +336,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'second-failures-sent-after-a-crash',
-    file: 'src/console/replays/dead-letter-run.ts',
+    file: 'src/operators/replay/chosen-dead-letters.ts',
     find: '    await this.#recall(chosen, spans)\n',
     replace: '',
     test: {
@@ -346,7 +346,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'replays-that-take-the-dead-letters-that-they-make',
-    file: 'src/console/replays/chosen-dead-letters.ts',
+    file: 'src/operators/replay/chosen-dead-letters.ts',
     find: 'if (!named) return { partition, low, high: Math.max(low, end) }',
     replace: 'if (!named) return { partition, low, high: Math.max(low, high, end) }',
     test: {
@@ -356,7 +356,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'dead-letters-of-an-erased-user-replayed',
-    file: 'src/console/replays/chosen-dead-letters.ts',
+    file: 'src/operators/replay/chosen-dead-letters.ts',
     find: "if (this.#erasures.covers(stored.owner)) return { is: 'erased' }",
     replace: '',
     test: {
@@ -366,7 +366,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'replays-that-note-what-is-not-sent-yet',
-    file: 'src/console/replays/replay-outbox.ts',
+    file: 'src/operators/replay/outbox.ts',
     find: 'const refused = await topic.append(batch.map(({ record }) => record))',
     replace:
       'for (const each of looked.splice(0)) this.#complete(each)\n      await this.commit()\n      const refused = await topic.append(batch.map(({ record }) => record))',
@@ -377,7 +377,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'replays-of-pauses-that-wait-for-no-forwarder',
-    file: 'src/console/replays/call-run.ts',
+    file: 'src/operators/replay/call-run.ts',
     find: 'await this.#reader.readOn(this.#signal)\n    for (;;) {',
     replace: 'for (;;) {',
     test: {
@@ -387,7 +387,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'replays-finished-before-their-last-batch',
-    file: 'src/console/replays/call-run.ts',
+    file: 'src/operators/replay/call-run.ts',
     find: '      await this.#outbox.flush()\n      await this.#outbox.commit()\n      if (isThrough.every(Boolean) && knew) break',
     replace:
       '      if (isThrough.every(Boolean) && knew) break\n      await this.#outbox.flush()\n      await this.#outbox.commit()',
@@ -398,7 +398,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'stopped-replays-that-do-not-say-how-far-they-are',
-    file: 'src/console/replays/run-replay.ts',
+    file: 'src/operators/replay/runner.ts',
     find: 'await outbox.commit().catch(() => {})',
     replace: 'void outbox',
     test: {

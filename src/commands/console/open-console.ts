@@ -19,7 +19,7 @@ import { openServices, type OpenServices } from '../services.ts'
 import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../part-lives.ts'
 import type { OperationalTimes } from '../../console/operational/emit-events.ts'
 import { runOperationalEvents } from '../operational/open-events.ts'
-import { ReplayRunner } from '../../console/replays/replay-runner.ts'
+import { ReplayRunner } from '../../operators/replay/runner.ts'
 import { usageError } from '../flags.ts'
 import { version } from '../../version.ts'
 

@@ -9,7 +9,7 @@ import { table } from '../output.ts'
 import type { CommandShape } from '../operations/operation-command.ts'
 import { choiceShape, periodShape } from '../../console/api/resources/dead-letters/dead-letter-filter.ts'
 import { fieldsOf } from '../../console/api/fields.ts'
-import { addJobOptions, jobText, performReplay, rateIn } from '../replays/perform-replay.ts'
+import { addJobOptions, jobText, performReplay, rateIn } from '../../operators/replay/command.ts'
 import { pageOf } from './describe.ts'
 
 type Summary = z.output<typeof deadLetterSummarySchema>

@@ -30,7 +30,7 @@ import type {
   sourceStatsSchema,
   totalStatsSchema,
 } from '../../console/api/resources/statistics/stats.ts'
-import type { dryRunSchema, jobSchema, statusSchema } from '../../console/api/resources/replay-jobs.ts'
+import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
 import type { messageBodySchema, messageSchema } from '../../console/api/resources/messages.ts'
 import type { userMessageSchema } from '../../console/api/resources/statistics/users.ts'
 import type { sampleOutcomes } from '../../console/api/resources/destination-schemas.ts'

@@ -1,8 +1,8 @@
 // Replays whose process ends before any of its effects, on topics that outlive it.
 import { anyHost } from '../../../src/core/delivery/endpoint-url.ts'
 import assert from 'node:assert/strict'
-import { LedgerPasses } from '../../../src/console/replays/ledger-passes.ts'
-import { ReplayRunner } from '../../../src/console/replays/replay-runner.ts'
+import { LedgerPasses } from '../../../src/operators/replay/ledger.ts'
+import { ReplayRunner } from '../../../src/operators/replay/runner.ts'
 import {
   keyOfPlace,
   type PartitionSpan,
@@ -10,7 +10,7 @@ import {
   type ReplayProgress,
   type ReplayRig,
   type ReplaySource,
-} from '../../../src/console/replays/replay-source.ts'
+} from '../../../src/operators/replay/rig.ts'
 import type { StoredDeadLetter, StoredRecord } from '../../../src/console/dead-letters/dead-letter-store.ts'
 import {
   noTotals,

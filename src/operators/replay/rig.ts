@@ -4,10 +4,10 @@ import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type { ReplayTotals } from '../../core/replay/replay-job.ts'
 import type { TopicNames } from '../../core/topics.ts'
-import type { StoredDeadLetter, StoredRecord } from '../dead-letters/dead-letter-store.ts'
-import type { Lease } from '../lease.ts'
-import type { TimedSettings } from '../messages/message-facts.ts'
-import type { SettingsWriter } from '../settings-writer.ts'
+import type { StoredDeadLetter, StoredRecord } from '../../console/dead-letters/dead-letter-store.ts'
+import type { Lease } from '../../console/lease.ts'
+import type { TimedSettings } from '../../console/messages/message-facts.ts'
+import type { SettingsWriter } from '../../console/settings-writer.ts'
 
 export interface PlacedPartition {
   topic: string

@@ -6,12 +6,12 @@ import {
   type ReplayRange,
   type SentKind,
 } from '../../core/replay/replay-job.ts'
-import type { StoredRecord } from '../dead-letters/dead-letter-store.ts'
-import { checkedTerms } from './checked-terms.ts'
+import type { StoredRecord } from '../../console/dead-letters/dead-letter-store.ts'
+import { checkedTerms } from './terms.ts'
 import { chosenOf, isRetryWanted, spansBetween } from './chosen-calls.ts'
 import { ChosenDeadLetters, deadLetterSpans, type DeadLetterVerdict } from './chosen-dead-letters.ts'
-import { FactsReader } from './facts-reader.ts'
-import { keyOfPlace, type PartitionSpan, type ReplayRig } from './replay-source.ts'
+import { FactsReader } from './ledger.ts'
+import { keyOfPlace, type PartitionSpan, type ReplayRig } from './rig.ts'
 
 type KindCounts = Record<SentKind, number>
 

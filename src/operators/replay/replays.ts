@@ -11,11 +11,11 @@ import {
 } from '../../core/replay/replay-job.ts'
 import type { RequestKey } from '../../core/settings/command-id.ts'
 import { PostriderError } from '../../errors.ts'
-import { checkedTerms } from './checked-terms.ts'
+import { checkedTerms } from './terms.ts'
 import { spansBetween, waitsFor } from './chosen-calls.ts'
 import { deadLetterSpans } from './chosen-dead-letters.ts'
 import { dryRun, type DryRunReport } from './dry-run.ts'
-import type { ReplayRig } from './replay-source.ts'
+import type { ReplayRig } from './rig.ts'
 
 /** A replay as it is now. */
 export interface ReplayStatus {

@@ -5,7 +5,7 @@ import type { ReplayFacts } from '../../core/replay/replay-facts.ts'
 import type { CallReplay, ReplayJob, ReplayKind } from '../../core/replay/replay-job.ts'
 import { replayPlan } from '../../core/replay/replayed-delivery.ts'
 import type { Destination, SettingsState } from '../../core/settings/settings.ts'
-import type { PartitionSpan, ReplaySource } from './replay-source.ts'
+import type { PartitionSpan, ReplaySource } from './rig.ts'
 
 export interface LocatedCall {
   call: AnalyticsCall

@@ -1,25 +1,25 @@
 import { z } from 'zod'
-import { callTypes } from '../../../core/call/analytics-call.ts'
+import { callTypes } from '../../core/call/analytics-call.ts'
 import {
   destinationsOf,
   kindsUnlessChosen,
   replayKinds,
   replayStates,
   type ReplayRange,
-} from '../../../core/replay/replay-job.ts'
-import { maxDeadLetterIds, maxReplayRate } from '../../../core/replay/replay-rules.ts'
-import { maxEvents } from '../../../core/settings/destination-options.ts'
-import { timesOfCall } from '../../replays/named-call.ts'
-import { maxResults } from '../../replays/dry-run.ts'
-import { dryRunView, jobView, statusView } from '../../replays/replays.ts'
-import { wrongField } from '../errors.ts'
-import { longReads } from '../limits.ts'
-import { operation, type Operation } from '../operation.ts'
-import { page, pageOf, pageQuery } from '../paging.ts'
-import type { ConsoleServices } from '../services.ts'
-import { idParams } from '../setting-operations.ts'
-import { requestKey } from '../tags.ts'
-import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from './dead-letters/dead-letter-filter.ts'
+} from '../../core/replay/replay-job.ts'
+import { maxDeadLetterIds, maxReplayRate } from '../../core/replay/replay-rules.ts'
+import { maxEvents } from '../../core/settings/destination-options.ts'
+import { timesOfCall } from './terms.ts'
+import { maxResults } from './dry-run.ts'
+import { dryRunView, jobView, statusView } from './replays.ts'
+import { wrongField } from '../../console/api/errors.ts'
+import { longReads } from '../../console/api/limits.ts'
+import { operation, type Operation } from '../../console/api/operation.ts'
+import { page, pageOf, pageQuery } from '../../console/api/paging.ts'
+import type { ConsoleServices } from '../../console/api/services.ts'
+import { idParams } from '../../console/api/setting-operations.ts'
+import { requestKey } from '../../console/api/tags.ts'
+import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from '../../console/api/resources/dead-letters/dead-letter-filter.ts'
 
 const count = (text: string) => z.number().int().describe(text)
 const time = z.string()

@@ -1,20 +1,7 @@
-import {
-  addTotals,
-  noTotals,
-  type ReplayJob,
-  type ReplayTotals,
-  type SentKind,
-} from '../../core/replay/replay-job.ts'
+import type { StoredRecord } from '../../console/dead-letters/dead-letter-store.ts'
+import { addTotals, noTotals, type ReplayJob, type ReplayTotals, type SentKind } from '../../core/replay/replay-job.ts'
 import { pause } from '../../retry-forever.ts'
-import {
-  bytesOf,
-  keyOfPlace,
-  type PlacedPartition,
-  type ReplayedRecord,
-  type ReplayLease,
-  type ReplayProgress,
-  type ReplayTopic,
-} from './replay-source.ts'
+import { bytesOf, keyOfPlace, type PlacedPartition, type ReplayedRecord, type ReplayLease, type ReplayProgress, type ReplayTopic } from './rig.ts'
 
 const maxBatchRecords = 500
 const maxBatchBytes = 512 * 1_024
@@ -189,5 +176,22 @@ export class ReplayOutbox {
       await pause(Math.min(dueMs, 1_000), signal)
       await turn()
     }
+  }
+}
+
+/** As forwarders write them: where the call came from, and the trace it belongs to. */
+export const headersOf = (
+  record: StoredRecord,
+  { topic, partition, offset }: { topic: string; partition: number; offset: number },
+): Record<string, string> => ({
+  'postrider-origin': `${topic}/${partition}/${offset}`,
+  ...traceOf(record),
+})
+
+/** The trace alone. */
+export function traceOf({ headers: { traceparent } }: StoredRecord): Record<string, string> {
+  if (traceparent === undefined || Array.isArray(traceparent)) return {}
+  return {
+    traceparent: typeof traceparent === 'string' ? traceparent : Buffer.from(traceparent).toString(),
   }
 }

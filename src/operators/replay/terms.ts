@@ -1,8 +1,11 @@
+import { deadLetterPlace, noDeadLetter } from '../../console/dead-letters/dead-letter-store.ts'
+import type { FactsOptions, MessagePorts } from '../../console/messages/message-facts.ts'
+import { SettingsRefused } from '../../console/settings-writer.ts'
+import type { Heartbeat } from '../../core/ledger/heartbeat.ts'
 import type { DeadLetterRange, ReplayRange, PlacedRange, TopicEnds } from '../../core/replay/replay-job.ts'
 import { termsFaults } from '../../core/replay/replay-rules.ts'
-import { deadLetterPlace, noDeadLetter } from '../dead-letters/dead-letter-store.ts'
-import { SettingsRefused } from '../settings-writer.ts'
-import type { PartitionSpan, ReplayRig, ReplaySource } from './replay-source.ts'
+import { PostriderError } from '../../errors.ts'
+import type { PartitionSpan, ReplayRig, ReplaySource } from './rig.ts'
 
 export interface CheckedTerms {
   terms: PlacedRange
@@ -107,4 +110,55 @@ async function newestOf(
   }
   signal.throwIfAborted()
   return newest
+}
+
+/** Epoch ms, by the broker's clock; `until` is not included. */
+export interface CallTimes {
+  since: number
+  until: number
+}
+
+/**
+ * When a call came in: so that a replay of it need not read all that is kept. Of several copies it is the newest. Throws
+ * `not_found`, and what the ports reject with.
+ */
+export async function timesOfCall(
+  messageId: string,
+  { facts }: Pick<MessagePorts, 'facts'>,
+  options: FactsOptions = {},
+): Promise<CallTimes> {
+  const { calls } = await facts(messageId, options)
+  if (calls.length === 0)
+    throw new PostriderError(
+      'not_found',
+      `no call with messageId ${JSON.stringify(messageId)} lies in Kafka: it cannot be sent again`,
+    )
+  const since = Math.max(...calls.map(({ appendedAt }) => appendedAt))
+  return { since, until: since + 1 }
+}
+
+/** A process is taken for gone when this many of its heartbeats are missing. */
+const missedIntervals = 3
+
+/** By their heartbeats, which settings the forwarders know: what one held under earlier ones is in the ledger by then. */
+export class ForwarderVersions {
+  readonly #forwarders = new Map<string, { at: number; intervalMs: number; version: number }>()
+
+  /** @param at when the broker appended it, epoch ms */
+  add(heartbeat: Heartbeat, at: number): void {
+    const { instance, roles, isLast, intervalMs } = heartbeat
+    if (!roles.includes('forwarder')) return
+    if (isLast) {
+      this.#forwarders.delete(instance)
+      return
+    }
+    this.#forwarders.set(instance, { at, intervalMs, version: heartbeat.settingsVersion })
+  }
+
+  /** Whether each forwarder that is there works by these settings or later ones. */
+  allKnow(version: number, now: number): boolean {
+    return [...this.#forwarders.values()].every(
+      ({ at, intervalMs, version: known }) => known >= version || at + missedIntervals * intervalMs < now,
+    )
+  }
 }

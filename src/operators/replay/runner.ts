@@ -1,17 +1,16 @@
-import { destinationsOf, replayKinds, type ReplayJob } from '../../core/replay/replay-job.ts'
 import { replaysKeptMs } from '../../core/replay/replay-events.ts'
+import { destinationsOf, replayKinds, type ReplayJob } from '../../core/replay/replay-job.ts'
 import { heldReplayId } from '../../core/replay/replay-rules.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { pause } from '../../retry-forever.ts'
+import { CallRun } from './call-run.ts'
 import { waitsFor } from './chosen-calls.ts'
-import { FactsReader } from './facts-reader.ts'
-import type { ReplayRig } from './replay-source.ts'
-import { ReplayEnded, runReplay } from './run-replay.ts'
+import { DeadLetterRun } from './chosen-dead-letters.ts'
+import { ReplayOutbox } from './outbox.ts'
+import type { ReplayRig, ReplayLease } from './rig.ts'
 
 /** Replays that one process runs at once: each holds sets of offsets. They read the ledger together. */
 export const maxRunning = 8
-/** Beside these, those of pauses: what a pause held is a few runs of offsets, and there may be many short pauses. */
-export const maxHeldRunning = 64
 const lookEveryMs = 1_000
 /** How soon a replay that another process runs, or that failed, is tried again. Each try asks its holder for a sign of life. */
 const tryAgainMs = 10_000
@@ -21,15 +20,11 @@ const beforePauseMs = 60_000
 /** Whose turn it takes: its destination's. Dead letters may be of any. */
 const ofJob = (job: ReplayJob): string => (job.deadLetters === null ? job.destinationId : '')
 
-const isOfPause = ({ pauseId }: ReplayJob): boolean => pauseId !== null
-
 /** Runs whatever replays are to run, and starts those of pauses that have ended. Until the signal aborts. */
 export class ReplayRunner {
   readonly #rig: ReplayRig
-  readonly #running = new Map<string, { job: ReplayJob; work: Promise<void> }>()
+  readonly #running = new Map<string, { of: string; work: Promise<void> }>()
   readonly #notBefore = new Map<string, number>()
-  /** What replays had read that left their places: reading it again takes minutes, as long as a pause may be over. */
-  readonly #read = new Map<string, FactsReader>()
 
   constructor(rig: ReplayRig) {
     this.#rig = rig
@@ -52,17 +47,13 @@ export class ReplayRunner {
     const due = [...state.replays.values()]
       .filter((job) => job.state === 'running' && !this.#running.has(job.id) && (only ?? job.id) === job.id)
       .filter((job) => (this.#notBefore.get(job.id) ?? 0) <= now && waitsFor(job, state) === null)
-    const running = [...this.#running.values()].map(({ job }) => job)
-    const room = (isHeld: boolean, most: number) =>
-      most - running.filter((job) => isOfPause(job) === isHeld).length
-    let [held, others] = [room(true, maxHeldRunning), room(false, maxRunning)]
-    return this.#inTurns(due).filter((job) => (isOfPause(job) ? held-- : others--) > 0)
+    return this.#inTurns(due).slice(0, Math.max(0, maxRunning - this.#running.size))
   }
 
   /** The oldest first, of each destination one in turn: those of one that is paused often keep no other waiting. */
   #inTurns(due: readonly ReplayJob[]): ReplayJob[] {
     const turns = new Map<string, number>()
-    for (const { job } of this.#running.values()) turns.set(ofJob(job), (turns.get(ofJob(job)) ?? 0) + 1)
+    for (const { of } of this.#running.values()) turns.set(of, (turns.get(of) ?? 0) + 1)
     const placed = due.map((job) => {
       const turn = turns.get(ofJob(job)) ?? 0
       turns.set(ofJob(job), turn + 1)
@@ -73,39 +64,29 @@ export class ReplayRunner {
 
   #begin(job: ReplayJob, signal: AbortSignal): void {
     const work = this.#runOne(job, signal).finally(() => this.#running.delete(job.id))
-    this.#running.set(job.id, { job, work })
+    this.#running.set(job.id, { of: ofJob(job), work })
   }
 
   async #runOne(job: ReplayJob, signal: AbortSignal): Promise<void> {
     const { log } = this.#rig
     const about = { replay: job.id, destinations: destinationsOf(job) }
-    const reader =
-      job.deadLetters === null ? (this.#read.get(job.id) ?? new FactsReader(job, this.#rig)) : null
-    this.#read.delete(job.id)
     try {
       const lease = await this.#rig.acquire(job.id)
       try {
         log.info(about, 'a replay begins, or goes on')
-        await runReplay(job, this.#rig, lease, reader, signal)
+        await runReplay(job, this.#rig, lease, signal)
         log.info(about, 'a replay is finished')
       } finally {
         await lease.release()
       }
       this.#notBefore.delete(job.id)
     } catch (error) {
-      if (error instanceof ReplayEnded && reader) this.#keep(job.id, reader)
       if (error instanceof ReplayEnded || signal.aborted) return
       this.#notBefore.set(job.id, performance.now() + tryAgainMs)
       // Another process runs it.
       if (error instanceof PostriderError && error.code === 'conflict') return
       log.warn({ ...about, error: messageOf(error) }, 'a replay was interrupted; it goes on soon')
     }
-  }
-
-  #keep(id: string, reader: FactsReader): void {
-    const isRunning = (each: string) => this.#rig.settings.state.replays.get(each)?.state === 'running'
-    for (const kept of this.#read.keys()) if (!isRunning(kept)) this.#read.delete(kept)
-    if (isRunning(id) && this.#read.size < maxRunning + maxHeldRunning) this.#read.set(id, reader)
   }
 
   /** Of several consoles one starts it: its id is the pause's. */
@@ -136,5 +117,81 @@ export class ReplayRunner {
           return
         }
       }
+  }
+}
+
+const lookAgainMs = 1_000
+
+/**
+ * How long a replay keeps what it has read while its destination is disabled or paused, in ms. Then it leaves its place to
+ * others, and begins to read again once it may send.
+ */
+const leaveAfterMs = 10_000
+
+/** It was paused, cancelled or finished elsewhere, or leaves its place: nothing is wrong. */
+export class ReplayEnded extends Error {}
+
+/**
+ * Runs a replay to its end, from where the last process stopped. Throws ReplayEnded, `conflict` when the lease was lost,
+ * and what the rig rejects with.
+ */
+export async function runReplay(
+  job: ReplayJob,
+  rig: ReplayRig,
+  lease: ReplayLease,
+  signal: AbortSignal,
+): Promise<void> {
+  const topic = await rig.openTopic()
+  // A write that waits for brokers ends with it.
+  const close = () => topic.close()
+  signal.addEventListener('abort', close, { once: true })
+  try {
+    const before = await rig.progress(job.id)
+    const turn = () => waitForTurn(job, rig, lease, signal)
+    const outbox = new ReplayOutbox({ job, topic, lease, before, signal, turn })
+    await sendAll(job, rig, outbox, signal)
+    const { totals } = outbox
+    await rig.settings.perform({ type: 'finish_replay', id: job.id, at: rig.now(), totals })
+  } finally {
+    signal.removeEventListener('abort', close)
+    close()
+  }
+}
+
+async function sendAll(
+  job: ReplayJob,
+  rig: ReplayRig,
+  outbox: ReplayOutbox,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await rig.settings.catchUp(signal)
+    await (
+      job.deadLetters === null
+        ? new CallRun(job, rig, outbox, signal)
+        : new DeadLetterRun(job, rig, outbox, signal)
+    ).run()
+  } catch (error) {
+    // Left in good order, it repeats nothing of what was acknowledged when it goes on.
+    if (error instanceof ReplayEnded || signal.aborted) await outbox.commit().catch(() => {})
+    throw error
+  }
+}
+
+/** While its destination is disabled or paused it waits: forwarders would skip or hold what it sends. */
+async function waitForTurn(
+  job: ReplayJob,
+  { settings }: ReplayRig,
+  lease: ReplayLease,
+  signal: AbortSignal,
+): Promise<void> {
+  const began = performance.now()
+  for (;;) {
+    signal.throwIfAborted()
+    lease.check()
+    if (settings.state.replays.get(job.id)?.state !== 'running') throw new ReplayEnded()
+    if (waitsFor(job, settings.state) === null) return
+    if (performance.now() - began >= leaveAfterMs) throw new ReplayEnded()
+    await pause(lookAgainMs, signal)
   }
 }
