@@ -21,7 +21,7 @@ import { erasuresOf, settingsHistoryOf, settingsOf, suppressionsOf, type LogOpti
 import { openInfrastructure } from './infrastructure/open-infrastructure.ts'
 import { openReplays } from '../operators/replay/kafka.ts'
 import { openStatistics } from './statistics/open-statistics.ts'
-import { openSuppressions } from './suppressions/open-suppressions.ts'
+import { openSuppressions } from '../operators/suppression/kafka.ts'
 import { openLiveTail } from './tail/open-live-tail.ts'
 import { openMessages } from './why/open-messages.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { suppressAndDelete } from '../../src/console/suppressions/change.ts'
+import { suppressAndDelete } from '../../src/operators/suppression/suppressions.ts'
 import { initialSettings } from '../../src/core/settings/settings.ts'
 import { PostriderError } from '../../src/errors.ts'
 import { startConsole } from '../support/consoles.ts'

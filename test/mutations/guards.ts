@@ -146,7 +146,7 @@ export const guards: readonly Mutation[] = [
   },
   {
     id: 'a-suppression-that-has-ended-listed',
-    file: 'src/console/suppressions/listing.ts',
+    file: 'src/operators/suppression/suppressions.ts',
     find: 'if (!known.isNewest(sourceId, userId, offset)) continue',
     replace: '',
     test: {
@@ -156,7 +156,7 @@ export const guards: readonly Mutation[] = [
   },
   {
     id: 'deleted-before-they-are-suppressed',
-    file: 'src/console/suppressions/change.ts',
+    file: 'src/operators/suppression/suppressions.ts',
     find: 'const report = await suppressions.suppress(given, options)\n  return { report, deletion: await remove() }',
     replace:
       'const deletion = await remove()\n  return { report: await suppressions.suppress(given, options), deletion }',
@@ -188,7 +188,7 @@ export const guards: readonly Mutation[] = [
   },
   {
     id: 'an-exception-from-a-suppression-of-every-source',
-    file: 'src/console/suppressions/change.ts',
+    file: 'src/operators/suppression/suppressions.ts',
     find: 'if (sourceIds) checkNotEverywhere(userIds, known, options)',
     replace: '',
     test: {

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { suppressedBy, SuppressionIndex, type SuppressibleCall } from '../../core/suppression/suppressions.ts'
 import type { SuppressionView } from '../../collector/suppression-view.ts'
-import type { KnownSuppressions } from '../../console/suppressions/suppression-records.ts'
+import type { KnownSuppressions } from '../../operators/suppression/suppressions.ts'
 import type { SuppressionSource } from '../../forwarder/plan/inputs.ts'
 import type { FoldedLogOptions } from './folded-log.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'

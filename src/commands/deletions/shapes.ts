@@ -1,7 +1,7 @@
 // What the commands of deletions and suppressions have beside their operations.
 import type { z } from 'zod'
 import type { deletionSchema, deletionStatusSchema } from '../../console/api/resources/deletions.ts'
-import type { regulationReportSchema, suppressionSchema } from '../../console/api/resources/suppressions.ts'
+import type { regulationReportSchema, suppressionSchema } from '../../operators/suppression/operations.ts'
 import { checkUserIds } from '../../console/user-ids.ts'
 import type { DeletionState } from '../../core/erasure/deletion-book.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'

@@ -10,7 +10,7 @@ import type { LiveTail } from '../live-tail/live-tail.ts'
 import type { MessagePorts } from '../messages/message-facts.ts'
 import type { Replays } from '../../operators/replay/replays.ts'
 import type { Secrets } from '../secrets.ts'
-import type { Suppressions } from '../suppressions/suppressions.ts'
+import type { Suppressions } from '../../operators/suppression/suppressions.ts'
 import type { SettingsWriter } from '../settings-writer.ts'
 import type { StatisticsStore } from '../statistics/statistics-store.ts'
 

@@ -16,7 +16,7 @@ import type {
   verdictSchema,
 } from '../../console/api/resources/statistics/audits.ts'
 import type { processSchema, systemSchema } from '../../console/api/resources/statistics/system.ts'
-import type { regulationReportSchema, suppressionSchema } from '../../console/api/resources/suppressions.ts'
+import type { regulationReportSchema, suppressionSchema } from '../../operators/suppression/operations.ts'
 import type { syncProgress, syncReportSchema } from '../../console/api/resources/syncs.ts'
 import type { ComputationView } from '../../console/computations/view.ts'
 import type { HistoryEntry } from '../../console/history/history.ts'

@@ -1,22 +1,15 @@
 import { z } from 'zod'
-import { maxUsersOfRequest } from '../../../core/erasure/deletion.ts'
-import type { DeletionReport } from '../../deletions/deletions.ts'
-import { suppressAndDelete } from '../../suppressions/change.ts'
-import { itemOf, suppressedOf, type ChosenUsers } from '../../suppressions/suppressions.ts'
-import { settingIn } from '../../setting-kind.ts'
-import { sourceKind } from '../../sources.ts'
-import { UsersRefused } from '../../user-ids.ts'
-import { operation, type ApiRequest, type LongAnswer, type Operation } from '../operation.ts'
-import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../paging.ts'
-import type { ConsoleServices } from '../services.ts'
-import { requestKey } from '../tags.ts'
-import {
-  deletionProgressSchema,
-  deletionReportSchema,
-  maxSources,
-  optionsOf,
-  untilStopped,
-} from './deletions.ts'
+import { operation, type ApiRequest, type LongAnswer, type Operation } from '../../console/api/operation.ts'
+import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../console/api/paging.ts'
+import { deletionProgressSchema, deletionReportSchema, maxSources, optionsOf, untilStopped } from '../../console/api/resources/deletions.ts'
+import type { ConsoleServices } from '../../console/api/services.ts'
+import { requestKey } from '../../console/api/tags.ts'
+import type { DeletionReport } from '../../console/deletions/deletions.ts'
+import { settingIn } from '../../console/setting-kind.ts'
+import { sourceKind } from '../../console/sources.ts'
+import { UsersRefused } from '../../console/user-ids.ts'
+import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
+import { suppressAndDelete, itemOf, suppressedOf, type ChosenUsers } from './suppressions.ts'
 
 export const suppressionSchema = z
   .object({
