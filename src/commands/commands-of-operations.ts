@@ -1,12 +1,10 @@
 // Which commands come from operations, and what each has beside its operation.
 import { Command } from 'commander'
 import { operationOf, operations } from '../console/api/operations.ts'
+import { deleteUserCommand, resumeCommand, deletionShapes, suppressShape, unsuppressShape } from '../operators/deletions/command.ts'
 import { replayShape, replayShapes } from '../operators/replay/command.ts'
 import { computationShapes } from './computations/shapes.ts'
 import { deadLetterReplayShape, deadLetterShapes } from './dead-letters/shapes.ts'
-import { deleteUserCommand } from './deletions/delete-user.ts'
-import { resumeCommand } from './deletions/deletions.ts'
-import { deletionShapes, suppressShape, unsuppressShape } from './deletions/shapes.ts'
 import { destinationShapes } from './destinations/shapes.ts'
 import { infrastructureShape } from './infrastructure/describe.ts'
 import { operationCommand, type CommandShape } from './operations/operation-command.ts'

@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { listDeletions, requestIdOf, showDeletion } from '../../src/console/deletions/history.ts'
-import type { DeletionPorts, StoredErasure } from '../../src/console/deletions/deletion-records.ts'
-import { requestDeletion, resumeDeletions } from '../../src/console/deletions/request.ts'
-import { maxUsersOfRequest } from '../../src/core/erasure/deletion.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
+import { maxUsersOfRequest } from '../../src/core/erasure/deletion.ts'
 import type { SettingsState } from '../../src/core/settings/settings.ts'
 import { PostriderError } from '../../src/errors.ts'
+import { listDeletions, requestIdOf, showDeletion, type DeletionPorts, type StoredErasure } from '../../src/operators/deletions/history.ts'
+import { requestDeletion, resumeDeletions } from '../../src/operators/deletions/request.ts'
 
 const settings = {
   sources: new Map(['shop', 'quiet', 'blog'].map((id) => [id, { id, enabled: true }])),

@@ -1,6 +1,6 @@
 import { EventsReader } from '../../adapters/kafka/live/events-reader.ts'
 import { openEventsLease, readCheckpoint, type EventsGroup } from '../../adapters/kafka/live/events-lease.ts'
-import type { Deletions } from '../../console/deletions/deletions.ts'
+import type { Deletions } from '../../operators/deletions/deletions.ts'
 import {
   defaultOperationalTimes,
   emitOperationalEvents,

@@ -1,7 +1,7 @@
 import { eachMember, keyOf, stringOf } from '../../core/json/json-members.ts'
 import { spaceEnd } from '../../core/json/json-object.ts'
 import { PostriderError } from '../../errors.ts'
-import { maxIdBytes, userIdFault } from '../user-ids.ts'
+import { maxIdBytes, userIdFault } from '../../operators/deletions/user-ids.ts'
 import type { MemberBatch } from './memberships.ts'
 
 /** JSON text in UTF-8: the call that it goes into stays within 32 KB. */

@@ -1,6 +1,6 @@
-import { reportOf, type DeletionReport } from '../../console/deletions/deletions.ts'
-import { noSource } from '../../console/deletions/request.ts'
-import { checkSourceIds, checkUserIds, UsersRefused } from '../../console/user-ids.ts'
+import { reportOf, type DeletionReport } from '../deletions/deletions.ts'
+import { noSource } from '../deletions/request.ts'
+import { checkSourceIds, checkUserIds, UsersRefused } from '../deletions/user-ids.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { everySource, type Suppression } from '../../core/suppression/suppressions.ts'
 

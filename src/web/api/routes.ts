@@ -9,7 +9,7 @@ import type {
   deletionResumedSchema,
   deletionSchema,
   deletionStatusSchema,
-} from '../../console/api/resources/deletions.ts'
+} from '../../operators/deletions/operations.ts'
 import type {
   auditProgressSchema,
   auditStateSchema,

@@ -1,7 +1,7 @@
 // A deletion request from the command to the receivers, with real forwarders on a real Kafka.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { DeletionStatus } from '../../../src/console/deletions/deletions.ts'
+import type { DeletionStatus } from '../../../src/operators/deletions/deletions.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { callsOf, deletionsIn, erasuresOf, nothingWaits, ok, shownOnce } from '../../support/deletions.ts'
 import { runCommand, startCommand } from '../../support/deployment/deployment-cli.ts'

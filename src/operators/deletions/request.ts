@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto'
-import { affectedSources, deleteCall, erasuresOf, finishedNote } from '../../core/erasure/deletion.ts'
 import { DeletionBook, isUnfinished } from '../../core/erasure/deletion-book.ts'
-import type { AffectedSource, DeletionRequest } from '../../core/erasure/deletion.ts'
+import { affectedSources, deleteCall, erasuresOf, finishedNote, type AffectedSource, type DeletionRequest } from '../../core/erasure/deletion.ts'
 import type { Erasure } from '../../core/erasure/erasures.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
-import { checkSourceIds, checkUserIds, refusedSources, type UsersRefused } from '../user-ids.ts'
-import { recordedDeletions } from './history.ts'
-import type { DeleteCallSink, DeletionPorts } from './deletion-records.ts'
 import type { DeletionOptions, DeletionReport, Deletions, ResumeReport } from './deletions.ts'
+import { recordedDeletions, type DeleteCallSink, type DeletionPorts } from './history.ts'
+import { checkSourceIds, checkUserIds, refusedSources, type UsersRefused } from './user-ids.ts'
 
 /** Erasures per write. Most requests have fewer, so that Kafka takes all of theirs or none. */
 const erasuresAtOnce = 5_000

@@ -1,7 +1,7 @@
-import { faultsText, type Fault } from '../core/settings/fault.ts'
-import type { SettingsState } from '../core/settings/settings.ts'
-import { maxUsersOfRequest } from '../core/erasure/deletion.ts'
-import { PostriderError } from '../errors.ts'
+import { faultsText, type Fault } from '../../core/settings/fault.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
+import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
+import { PostriderError } from '../../errors.ts'
 
 /** An id in UTF-8. */
 export const maxIdBytes = 1_024
