@@ -216,7 +216,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'dead-letters-of-an-erased-user-shown',
-    file: 'src/console/dead-letters/erased.ts',
+    file: 'src/operators/dead-letters/dead-letters.ts',
     find: 'if (!known.covers(stored.owner)) yield stored',
     replace: 'if (known) yield stored',
     test: {

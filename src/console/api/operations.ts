@@ -1,6 +1,6 @@
 import { PostriderError } from '../../errors.ts'
 import { computationOperations } from './resources/computations.ts'
-import { deadLetterOperations } from './resources/dead-letters/dead-letters.ts'
+import { deadLetterOperations } from '../../operators/dead-letters/operations.ts'
 import { destinationOperations } from './resources/destinations.ts'
 import { deletionOperations } from '../../operators/deletions/operations.ts'
 import { messageOperations } from './resources/messages.ts'

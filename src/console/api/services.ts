@@ -1,7 +1,7 @@
 import type { Destination } from '../../core/settings/settings.ts'
 import type { AuditRuns } from '../audit/audit-runs.ts'
 import type { ComputationActions } from '../computations/sync.ts'
-import type { DeadLetterStore } from '../dead-letters/dead-letter-store.ts'
+import type { DeadLetterStore } from '../../operators/dead-letters/dead-letters.ts'
 import type { Deletions } from '../../operators/deletions/deletions.ts'
 import type { SampleResult } from '../destinations.ts'
 import type { InfrastructureView } from '../infrastructure/infrastructure.ts'

@@ -1,4 +1,4 @@
-import type { StoredRecord } from '../../console/dead-letters/dead-letter-store.ts'
+import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import { usersOf } from '../../core/call/analytics-call.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { redacted, redactionOf } from '../../core/call/redaction.ts'

@@ -1,4 +1,4 @@
-import { deadLetterPlace, type StoredDeadLetter, type StoredRecord } from '../../console/dead-letters/dead-letter-store.ts'
+import { deadLetterPlace, type StoredDeadLetter, type StoredRecord } from '../dead-letters/dead-letters.ts'
 import { deadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
 import { planReplay } from '../../core/delivery/replay.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'

@@ -6,7 +6,7 @@ import {
   type ReplayRange,
   type SentKind,
 } from '../../core/replay/replay-job.ts'
-import type { StoredRecord } from '../../console/dead-letters/dead-letter-store.ts'
+import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import { checkedTerms } from './terms.ts'
 import { chosenOf, isRetryWanted, spansBetween } from './chosen-calls.ts'
 import { ChosenDeadLetters, deadLetterSpans, type DeadLetterVerdict } from './chosen-dead-letters.ts'

@@ -1,4 +1,4 @@
-import type { StoredRecord } from '../../console/dead-letters/dead-letter-store.ts'
+import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import type { DeadLetter } from '../../core/delivery/delivery.ts'
 import { ReplayFacts } from '../../core/replay/replay-facts.ts'
 import type { CallReplay } from '../../core/replay/replay-job.ts'

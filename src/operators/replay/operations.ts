@@ -19,7 +19,7 @@ import { page, pageOf, pageQuery } from '../../console/api/paging.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
 import { idParams } from '../../console/api/setting-operations.ts'
 import { requestKey } from '../../console/api/tags.ts'
-import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from '../../console/api/resources/dead-letters/dead-letter-filter.ts'
+import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from '../dead-letters/filter.ts'
 
 const count = (text: string) => z.number().int().describe(text)
 const time = z.string()

@@ -1,4 +1,4 @@
-import type { StoredRecord } from '../../console/dead-letters/dead-letter-store.ts'
+import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import { addTotals, noTotals, type ReplayJob, type ReplayTotals, type SentKind } from '../../core/replay/replay-job.ts'
 import { pause } from '../../retry-forever.ts'
 import { bytesOf, keyOfPlace, type PlacedPartition, type ReplayedRecord, type ReplayLease, type ReplayProgress, type ReplayTopic } from './rig.ts'

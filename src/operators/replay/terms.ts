@@ -1,4 +1,4 @@
-import { deadLetterPlace, noDeadLetter } from '../../console/dead-letters/dead-letter-store.ts'
+import { deadLetterPlace, noDeadLetter } from '../dead-letters/dead-letters.ts'
 import type { FactsOptions, MessagePorts } from '../../console/messages/message-facts.ts'
 import { SettingsRefused } from '../../console/settings-writer.ts'
 import type { Heartbeat } from '../../core/ledger/heartbeat.ts'

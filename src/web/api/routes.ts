@@ -38,7 +38,7 @@ import type {
   deadLetterGroupsSchema,
   deadLetterSchema,
   deadLetterSummarySchema,
-} from '../../console/api/resources/dead-letters/dead-letters.ts'
+} from '../../operators/dead-letters/operations.ts'
 import type { sessionSchema } from '../../console/api/resources/access/sessions.ts'
 import type { destinationSchema } from '../../console/destinations.ts'
 

@@ -11,7 +11,7 @@ import {
   type ReplayRig,
   type ReplaySource,
 } from '../../../src/operators/replay/rig.ts'
-import type { StoredDeadLetter, StoredRecord } from '../../../src/console/dead-letters/dead-letter-store.ts'
+import type { StoredDeadLetter, StoredRecord } from '../../../src/operators/dead-letters/dead-letters.ts'
 import {
   noTotals,
   type ReplayJob,

@@ -7,7 +7,7 @@ import { SettingsRefused } from '../../settings-writer.ts'
 import { longReads } from '../limits.ts'
 import { operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../paging.ts'
-import { momentOf, momentText } from './dead-letters/dead-letter-filter.ts'
+import { momentOf, momentText } from '../../../operators/dead-letters/filter.ts'
 
 const exportSchema = z
   .object({

@@ -5,7 +5,7 @@ import type { AttemptFilter, AttemptPlace } from '../../../statistics/statistics
 import type { OutcomeKind } from '../../../../core/delivery/outcome.ts'
 import { operation, type Operation } from '../../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../paging.ts'
-import { periodBounds, periodShape } from '../dead-letters/dead-letter-filter.ts'
+import { periodBounds, periodShape } from '../../../../operators/dead-letters/filter.ts'
 import { indexProgress } from '../messages.ts'
 
 export const attemptSchema = z

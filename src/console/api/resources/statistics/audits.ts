@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { verdictView } from '../../../audit/audit-runs.ts'
 import { RequestRefused } from '../../errors.ts'
 import { operation, type Operation } from '../../operation.ts'
-import { periodBounds, periodShape } from '../dead-letters/dead-letter-filter.ts'
+import { periodBounds, periodShape } from '../../../../operators/dead-letters/filter.ts'
 import { count } from './schemas.ts'
 
 const place = { topic: z.string(), partition: count }

@@ -4,7 +4,7 @@ import { isoOrNull } from '../../../../core/iso-time.ts'
 import { messagesOfUser, userMessageView } from '../../../statistics/user-messages.ts'
 import { operation, type Operation } from '../../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../paging.ts'
-import { periodBounds, periodShape } from '../dead-letters/dead-letter-filter.ts'
+import { periodBounds, periodShape } from '../../../../operators/dead-letters/filter.ts'
 import { indexedSince, indexProgress } from '../messages.ts'
 
 export const userMessageSchema = z

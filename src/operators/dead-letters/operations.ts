@@ -1,14 +1,12 @@
 import { z } from 'zod'
-import { callTypes } from '../../../../core/call/analytics-call.ts'
-import { deadLetterFilter } from '../../../../core/delivery/dead-letter-filter.ts'
-import { deadLetterReasons } from '../../../../core/delivery/delivery.ts'
-import type { PageStart } from '../../../dead-letters/dead-letter-store.ts'
-import { jsonOf, summaryOf } from '../../../dead-letters/describe.ts'
-import { groupDeadLetters, groupJson } from '../../../dead-letters/groups.ts'
-import { longReads } from '../../limits.ts'
-import { operation, type Operation } from '../../operation.ts'
-import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../paging.ts'
-import { deadLetterTerms, filterShape, kindShape } from './dead-letter-filter.ts'
+import { longReads } from '../../console/api/limits.ts'
+import { operation, type Operation } from '../../console/api/operation.ts'
+import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../console/api/paging.ts'
+import { callTypes } from '../../core/call/analytics-call.ts'
+import { deadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
+import { deadLetterReasons } from '../../core/delivery/delivery.ts'
+import { type PageStart, jsonOf, summaryOf, groupDeadLetters, groupJson } from './dead-letters.ts'
+import { deadLetterTerms, filterShape, kindShape } from './filter.ts'
 
 const originSchema = z
   .object({
