@@ -133,7 +133,7 @@ const entries: Entry[] = [
   {
     name: 'audit',
     summary: 'prove that every call is accounted for, or name what is missing',
-    make: async () => (await import('./audit/audit.ts')).auditCommand(),
+    make: async () => (await import('../operators/audit/command.ts')).auditCommand(),
   },
 ]
 

@@ -116,7 +116,7 @@ export const operators: readonly Mutation[] = [
   },
   {
     id: 'an-audit-is-news-whenever-it-fails',
-    file: 'src/console/audit/audit-runs.ts',
+    file: 'src/operators/audit/runs.ts',
     find: 'if (failure === null || failure.identity === before) return failure && before',
     replace: 'if (failure === null) return null',
     test: { file: events, name: 'an audit by the API that fails is an event once' },

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
-import type { KeySet } from '../../console/audit/audit-source.ts'
+import type { KeySet } from '../../operators/audit/audit.ts'
 
 /** Keys that one transaction takes in. */
 const batchKeys = 50_000

@@ -14,7 +14,7 @@ import type {
   auditProgressSchema,
   auditStateSchema,
   verdictSchema,
-} from '../../console/api/resources/statistics/audits.ts'
+} from '../../operators/audit/operations.ts'
 import type { processSchema, systemSchema } from '../../console/api/resources/statistics/system.ts'
 import type { regulationReportSchema, suppressionSchema } from '../../operators/suppression/operations.ts'
 import type { syncProgress, syncReportSchema } from '../../console/api/resources/syncs.ts'

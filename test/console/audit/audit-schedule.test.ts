@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { AuditRuns, type AuditStore } from '../../../src/console/audit/audit-runs.ts'
-import { nextAudit, runAudits } from '../../../src/console/audit/audit-schedule.ts'
-import type { AuditSource } from '../../../src/console/audit/audit-source.ts'
+import type { AuditSource } from '../../../src/operators/audit/audit.ts'
+import { AuditRuns, type AuditStore, nextAudit, runAudits } from '../../../src/operators/audit/runs.ts'
 
 const hour = 3_600_000
 const overlap = 600_000

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { verdictView } from '../../../audit/audit-runs.ts'
-import { RequestRefused } from '../../errors.ts'
-import { operation, type Operation } from '../../operation.ts'
-import { periodBounds, periodShape } from '../../../../operators/dead-letters/filter.ts'
-import { count } from './schemas.ts'
+import { verdictView } from './runs.ts'
+import { RequestRefused } from '../../console/api/errors.ts'
+import { operation, type Operation } from '../../console/api/operation.ts'
+import { periodBounds, periodShape } from '../dead-letters/filter.ts'
+import { count } from '../../console/api/resources/statistics/schemas.ts'
 
 const place = { topic: z.string(), partition: count }
 

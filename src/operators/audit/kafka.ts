@@ -1,23 +1,22 @@
-import kafkajs from 'kafkajs'
-import type { Admin, Kafka } from 'kafkajs'
-import type {
-  AuditSnapshot,
-  AuditSource,
-  Located,
-  AuditReadOptions,
-} from '../../../console/audit/audit-source.ts'
-import type { PartitionId } from '../../../core/ledger/audit-report.ts'
-import { partPermissions } from '../../../core/permissions.ts'
-import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'
-import type { Logger } from '../../log.ts'
-import type { Codecs } from '../../schema-registry/codecs.ts'
-import { isReport } from '../../schema-registry/ledger-records.ts'
-import { readable } from '../../schema-registry/readable.ts'
-import { withAdmin } from '../admin/with-admin.ts'
-import { forwardersCommits } from '../group/committed-offsets.ts'
-import { readBetween } from './read-range.ts'
-import { fetchRange, fetchRanges, type OffsetRange, type TopicRange } from './topic-offsets.ts'
-import type { TopicRecord } from './topic-record.ts'
+import kafkajs, { type Admin, type Kafka } from 'kafkajs'
+import { withAdmin } from '../../adapters/kafka/admin/with-admin.ts'
+import { forwardersCommits } from '../../adapters/kafka/group/committed-offsets.ts'
+import { readBetween } from '../../adapters/kafka/read/read-range.ts'
+import { fetchRange, fetchRanges, type OffsetRange, type TopicRange } from '../../adapters/kafka/read/topic-offsets.ts'
+import type { TopicRecord } from '../../adapters/kafka/read/topic-record.ts'
+import type { Logger } from '../../adapters/log.ts'
+import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
+import { isReport } from '../../adapters/schema-registry/ledger-records.ts'
+import { readable } from '../../adapters/schema-registry/readable.ts'
+import { SqliteKeySet } from '../../adapters/store/key-set.ts'
+import type { Context } from '../../commands/context.ts'
+import { sendEvent } from '../../commands/operational/send-event.ts'
+import type { PartitionId } from '../../core/ledger/audit-report.ts'
+import { partPermissions } from '../../core/permissions.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
+import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
+import type { AuditSnapshot, AuditSource, Located, AuditReadOptions } from './audit.ts'
+import { AuditRuns, type AuditStore } from './runs.ts'
 
 type PartitionStart = PartitionId & { from: number }
 
@@ -183,3 +182,18 @@ async function retentionOf(admin: Admin, names: readonly string[]): Promise<Map<
     }),
   )
 }
+
+/** Audits for the API. */
+export const openAudits = (
+  deployment: Context,
+  store: AuditStore,
+  settings: { state: Pick<SettingsState, 'sources' | 'destinations'> },
+): AuditRuns =>
+  new AuditRuns({
+    source: () => openAuditSource({ ...deployment, groupId: deployment.config.groupId }),
+    newKeySet: () => new SqliteKeySet(),
+    store,
+    sendEvent: (event) => sendEvent(deployment, settings.state, event),
+    log: deployment.log,
+    now: Date.now,
+  })
