@@ -12,7 +12,7 @@ import { applyCommand } from './settings/settings-file.ts'
 import { skipCommand } from './settings/settings.ts'
 import { settingsShapes } from './settings/shapes.ts'
 import { statisticsShapes } from './statistics/shapes.ts'
-import { tailShape } from './tail/shape.ts'
+import { tailShape } from '../operators/live/command.ts'
 import { whyCommand } from './why/why.ts'
 
 /** By operation. One that is not here needs nothing but what it says of itself. */

@@ -22,7 +22,7 @@ import { openInfrastructure } from './infrastructure/open-infrastructure.ts'
 import { openReplays } from '../operators/replay/kafka.ts'
 import { openStatistics } from './statistics/open-statistics.ts'
 import { openSuppressions } from '../operators/suppression/kafka.ts'
-import { openLiveTail } from './tail/open-live-tail.ts'
+import { openLiveTail } from '../operators/live/kafka.ts'
 import { openMessages } from './why/open-messages.ts'
 
 export interface ServicesOptions extends LogOptions {

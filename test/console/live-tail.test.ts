@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LiveTail, type LiveTailOptions, type TailLine } from '../../src/console/live-tail/live-tail.ts'
-import { tailText } from '../../src/console/live-tail/tail-text.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
+import { LiveTail, type LiveTailOptions, type TailLine, tailText } from '../../src/operators/live/live-tail.ts'
 import { someCall } from '../support/calls/calls.ts'
 import { until } from '../support/until.ts'
 

@@ -19,7 +19,7 @@ import { overviewOperations } from './resources/statistics/overview.ts'
 import { statsOperations } from './resources/statistics/stats.ts'
 import { systemOperations } from './resources/statistics/system.ts'
 import { userOperations } from './resources/statistics/users.ts'
-import { tailOperations } from './resources/tail.ts'
+import { tailOperations } from '../../operators/live/operations.ts'
 
 /** Everything that the admin API can do, in the order of its document. */
 export const operations: readonly Operation[] = [

@@ -1,10 +1,10 @@
 // What `postrider tail` has beside its operation.
 import type { z } from 'zod'
-import type { callSchema, lineSchema } from '../../console/api/resources/tail.ts'
+import type { callSchema, lineSchema } from './operations.ts'
 import { operationOf } from '../../console/api/operations.ts'
-import { optionsOf, type CommandShape } from '../operations/operation-command.ts'
-import { performStream } from '../operations/perform.ts'
-import { count, print, printable } from '../output.ts'
+import { optionsOf, type CommandShape } from '../../commands/operations/operation-command.ts'
+import { performStream } from '../../commands/operations/perform.ts'
+import { count, print, printable } from '../../commands/output.ts'
 
 type Line = z.output<typeof lineSchema>
 type Call = z.output<typeof callSchema>

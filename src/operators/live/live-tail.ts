@@ -1,6 +1,7 @@
+import { callText } from '../../console/messages/call-text.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { isShown, type TailFilter } from '../../core/live-tail/tail-filter.ts'
-import { TailSample, type NotShown } from '../../core/live-tail/tail-sample.ts'
+import { TailSample, type NotShown, maxCallsPerSecond } from '../../core/live-tail/tail-sample.ts'
 import { PostriderError } from '../../errors.ts'
 
 /** Reads calls as they come in, from the moment at which it was opened. */
@@ -148,4 +149,21 @@ function show(tail: Tail, call: AnalyticsCall): void {
 function write(tail: Tail, line: TailLine): void {
   tail.writtenAt = performance.now()
   tail.sink.write(line)
+}
+
+/** A line of NDJSON, without its end. */
+export function tailText(line: TailLine): string {
+  switch (line.kind) {
+    case 'call':
+      return `{"call":${callText(line.call)}}`
+    case 'left_out': {
+      const { sampled, dropped } = line.leftOut
+      return JSON.stringify({
+        ...(sampled > 0 && { sampled: { leftOut: sampled, shownPerSecond: maxCallsPerSecond } }),
+        ...(dropped > 0 && { dropped: { leftOut: dropped } }),
+      })
+    }
+    case 'waiting':
+      return JSON.stringify({ waiting: new Date().toISOString() })
+  }
 }

@@ -1,11 +1,12 @@
 import type { Kafka } from 'kafkajs'
-import type { LiveCalls } from '../../../console/live-tail/live-tail.ts'
-import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
-import { PostriderError } from '../../../errors.ts'
-import type { Logger } from '../../log.ts'
-import { fetchRange } from '../read/topic-offsets.ts'
-import { TopicReader } from '../read/topic-reader.ts'
-import type { TopicRecord } from '../read/topic-record.ts'
+import { fetchRange } from '../../adapters/kafka/read/topic-offsets.ts'
+import { TopicReader } from '../../adapters/kafka/read/topic-reader.ts'
+import type { TopicRecord } from '../../adapters/kafka/read/topic-record.ts'
+import type { Logger } from '../../adapters/log.ts'
+import type { Context } from '../../commands/context.ts'
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import { PostriderError } from '../../errors.ts'
+import { type LiveCalls, LiveTail } from './live-tail.ts'
 
 export interface LiveCallsOptions {
   kafka: Kafka
@@ -53,4 +54,15 @@ export async function openLiveCalls(
   const ended = Promise.all([started, reader.ended]).then(() => {})
   ended.catch(() => {})
   return { ended, close: () => reader.close() }
+}
+
+/** Asks for nothing yet. */
+export function openLiveTail({ kafka, log, topics, codecs }: Context): LiveTail {
+  const options = {
+    kafka,
+    topic: topics.calls,
+    log,
+    codec: codecs.calls,
+  }
+  return new LiveTail({ open: (onCall) => openLiveCalls(options, onCall) })
 }
