@@ -168,7 +168,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'fresh-message-id-for-a-repeated-membership',
-    file: 'src/console/computations/sync.ts',
+    file: 'src/operators/audiences/sync.ts',
     find: "return hash('sha256', `${audienceId}\\0${userId}\\0${syncId}`, 'base64url')",
     replace:
       "return hash('sha256', `${audienceId}\\0${userId}\\0${syncId}\\0${performance.now()}`, 'base64url')",
@@ -179,7 +179,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'a-sync-that-was-cut-off-not-finished',
-    file: 'src/console/computations/sync.ts',
+    file: 'src/operators/audiences/sync.ts',
     find: 'await sink.writeCalls(memberships.map((membership) => callOf(membership, syncMessageId(membership))))\n    for (',
     replace: 'void callOf\n    for (',
     test: {

@@ -1,7 +1,7 @@
 // What `postrider audit` finds, and what the ledger says in sum: the tallies on each partition's chain.
 import { commitsOf } from '../../src/adapters/kafka/group/committed-offsets.ts'
 import { openAuditSource } from '../../src/operators/audit/kafka.ts'
-import { SqliteKeySet } from '../../src/adapters/store/key-set.ts'
+import { SqliteKeySet } from '../../src/operators/audiences/staged-list.ts'
 import { audit } from '../../src/operators/audit/audit.ts'
 import type { AuditReport } from '../../src/core/ledger/audit-report.ts'
 import type { DeliveryEvent } from '../../src/core/ledger/delivery-event.ts'

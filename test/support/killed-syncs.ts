@@ -1,22 +1,16 @@
 // Syncs whose process is killed, on topics that outlive it.
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
-import { MembershipDatabase } from '../../src/adapters/store/membership-database.ts'
-import { FileStagedList } from '../../src/adapters/store/staged-list.ts'
-import type { Change, MemberBatch, MembershipStore } from '../../src/console/computations/memberships.ts'
-import {
-  deleteComputation,
-  syncComputation,
-  syncMessageId,
-  type SyncPorts,
-} from '../../src/console/computations/sync.ts'
-import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import type { ComputationKind } from '../../src/core/audience/computations.ts'
 import type { PlacedMembership } from '../../src/core/audience/membership.ts'
+import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
+import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import { decide } from '../../src/core/settings/decide.ts'
 import { evolve } from '../../src/core/settings/events.ts'
 import { initialSettings } from '../../src/core/settings/settings.ts'
-import type { SettingsCommand } from '../../src/core/settings/commands.ts'
+import { FileStagedList } from '../../src/operators/audiences/staged-list.ts'
+import { MembershipDatabase } from '../../src/operators/audiences/store.ts'
+import { type Change, type MemberBatch, type MembershipStore, deleteComputation, syncComputation, syncMessageId, type SyncPorts } from '../../src/operators/audiences/sync.ts'
 
 /** Whether calls that nobody has waited for yet are in Kafka when their process is killed. */
 export type Unflushed = 'arrived' | 'lost'

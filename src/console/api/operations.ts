@@ -1,5 +1,5 @@
 import { PostriderError } from '../../errors.ts'
-import { computationOperations } from './resources/computations.ts'
+import { computationOperations } from '../../operators/audiences/operations.ts'
 import { deadLetterOperations } from '../../operators/dead-letters/operations.ts'
 import { destinationOperations } from './resources/destinations.ts'
 import { deletionOperations } from '../../operators/deletions/operations.ts'

@@ -1,6 +1,6 @@
 import type { Destination } from '../../core/settings/settings.ts'
 import type { AuditRuns } from '../../operators/audit/runs.ts'
-import type { ComputationActions } from '../computations/sync.ts'
+import type { ComputationActions } from '../../operators/audiences/sync.ts'
 import type { DeadLetterStore } from '../../operators/dead-letters/dead-letters.ts'
 import type { Deletions } from '../../operators/deletions/deletions.ts'
 import type { SampleResult } from '../destinations.ts'

@@ -1,7 +1,7 @@
 // The report of an audit, for people and for machines.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command } from 'commander'
-import { SqliteKeySet } from '../../adapters/store/key-set.ts'
+import { SqliteKeySet } from '../audiences/staged-list.ts'
 import { loadContext, runAction, stopSignal } from '../../commands/context.ts'
 import { readPeriod } from '../../commands/flags.ts'
 import { sendFound } from '../../commands/operational/send-event.ts'

@@ -1,46 +1,27 @@
 // What the page asks of the admin API: each route with what it answers, by the schemas that the API is made from. Types
 // only: nothing of this is in the bundle.
 import type { z } from 'zod'
+import type { sessionSchema } from '../../console/api/resources/access/sessions.ts'
 import type { createdTokenSchema } from '../../console/api/resources/access/tokens.ts'
-import type { computationDeletedSchema, countedComputationSchema } from '../../console/api/resources/computations.ts'
-import type {
-  deletionProgressSchema,
-  deletionReportSchema,
-  deletionResumedSchema,
-  deletionSchema,
-  deletionStatusSchema,
-} from '../../operators/deletions/operations.ts'
-import type {
-  auditProgressSchema,
-  auditStateSchema,
-  verdictSchema,
-} from '../../operators/audit/operations.ts'
+import type { sampleOutcomes } from '../../console/api/resources/destination-schemas.ts'
+import type { messageBodySchema, messageSchema } from '../../console/api/resources/messages.ts'
+import type { attemptSchema } from '../../console/api/resources/statistics/attempts.ts'
+import type { overviewSchema } from '../../console/api/resources/statistics/overview.ts'
+import type { destinationStatsSchema, sourceStatsSchema, totalStatsSchema } from '../../console/api/resources/statistics/stats.ts'
 import type { processSchema, systemSchema } from '../../console/api/resources/statistics/system.ts'
-import type { regulationReportSchema, suppressionSchema } from '../../operators/suppression/operations.ts'
-import type { syncProgress, syncReportSchema } from '../../console/api/resources/syncs.ts'
-import type { ComputationView } from '../../console/computations/view.ts'
+import type { userMessageSchema } from '../../console/api/resources/statistics/users.ts'
+import type { destinationSchema } from '../../console/destinations.ts'
 import type { HistoryEntry } from '../../console/history/history.ts'
 import type { Infrastructure } from '../../console/infrastructure/infrastructure.ts'
 import type { SourceView } from '../../console/sources.ts'
 import type { TokenView } from '../../console/tokens.ts'
-import type { overviewSchema } from '../../console/api/resources/statistics/overview.ts'
-import type { attemptSchema } from '../../console/api/resources/statistics/attempts.ts'
-import type {
-  destinationStatsSchema,
-  sourceStatsSchema,
-  totalStatsSchema,
-} from '../../console/api/resources/statistics/stats.ts'
+import type { computationDeletedSchema, countedComputationSchema, syncProgress, syncReportSchema } from '../../operators/audiences/operations.ts'
+import type { ComputationView } from '../../operators/audiences/view.ts'
+import type { auditProgressSchema, auditStateSchema, verdictSchema } from '../../operators/audit/operations.ts'
+import type { deadLetterGroupsSchema, deadLetterSchema, deadLetterSummarySchema } from '../../operators/dead-letters/operations.ts'
+import type { deletionProgressSchema, deletionReportSchema, deletionResumedSchema, deletionSchema, deletionStatusSchema } from '../../operators/deletions/operations.ts'
 import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
-import type { messageBodySchema, messageSchema } from '../../console/api/resources/messages.ts'
-import type { userMessageSchema } from '../../console/api/resources/statistics/users.ts'
-import type { sampleOutcomes } from '../../console/api/resources/destination-schemas.ts'
-import type {
-  deadLetterGroupsSchema,
-  deadLetterSchema,
-  deadLetterSummarySchema,
-} from '../../operators/dead-letters/operations.ts'
-import type { sessionSchema } from '../../console/api/resources/access/sessions.ts'
-import type { destinationSchema } from '../../console/destinations.ts'
+import type { regulationReportSchema, suppressionSchema } from '../../operators/suppression/operations.ts'
 
 export interface ListPage<T> {
   data: T[]

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readList } from '../../../src/console/computations/read-list.ts'
+import { readList } from '../../../src/operators/audiences/read-list.ts'
 import { bytesOf } from '../../support/computations.ts'
 
 type Form = 'id' | 'value'

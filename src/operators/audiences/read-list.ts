@@ -1,8 +1,8 @@
 import { eachMember, keyOf, stringOf } from '../../core/json/json-members.ts'
 import { spaceEnd } from '../../core/json/json-object.ts'
 import { PostriderError } from '../../errors.ts'
-import { maxIdBytes, userIdFault } from '../../operators/deletions/user-ids.ts'
-import type { MemberBatch } from './memberships.ts'
+import { maxIdBytes, userIdFault } from '../deletions/user-ids.ts'
+import type { MemberBatch } from './sync.ts'
 
 /** JSON text in UTF-8: the call that it goes into stays within 32 KB. */
 export const maxValueBytes = 16 * 1_024

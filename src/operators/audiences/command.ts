@@ -1,12 +1,12 @@
 // What the commands of audiences and computed traits have beside their operations.
 import { boundHeap } from '../../adapters/bound-heap.ts'
-import { checkedId, place, readList } from '../../console/computations/read-list.ts'
-import type { ComputationView } from '../../console/computations/view.ts'
-import type { SyncReport } from '../../console/computations/sync.ts'
+import { checkedId, place, readList } from './read-list.ts'
+import type { ComputationView } from './view.ts'
+import type { SyncReport } from './sync.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
-import { bytesOf } from '../bytes-of.ts'
-import { usageError } from '../flags.ts'
-import type { CommandShape } from '../operations/operation-command.ts'
+import { bytesOf } from '../../commands/bytes-of.ts'
+import { usageError } from '../../commands/flags.ts'
+import type { CommandShape } from '../../commands/operations/operation-command.ts'
 
 const oneALine = 'a file with a line for each user'
 

@@ -1,9 +1,12 @@
+import { hash } from 'node:crypto'
+import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
-import type { Change, MemberBatch, StagedList as Port } from '../../console/computations/memberships.ts'
-import { place } from '../../console/computations/read-list.ts'
+import { BucketFile, bucketOf, buckets } from '../../adapters/store/bucket-file.ts'
 import { sameJson } from '../../core/json/same-json.ts'
 import { PostriderError } from '../../errors.ts'
-import { BucketFile, bucketOf, buckets } from './bucket-file.ts'
+import type { KeySet } from '../audit/audit.ts'
+import { place } from './read-list.ts'
+import type { Change, MemberBatch, StagedList as Port } from './sync.ts'
 
 // An entry is a user; for a computed trait with a tab and the value; for a user to be removed, with a tab and `out`.
 // Neither ids nor JSON text hold a tab or a line feed.
@@ -140,4 +143,37 @@ function changeOf(entry: string): Change {
   const userId = userOf(entry)
   const state = userId.length === entry.length ? null : entry.slice(userId.length + 1)
   return { userId, member: state !== out, value: state === out ? null : state }
+}
+
+/** Keys that one transaction takes in. */
+const batchKeys = 50_000
+
+/** Keys by their hash, in a file that SQLite makes for itself and deletes; memory is its page cache. */
+export class SqliteKeySet implements KeySet {
+  // An empty name is a temporary database on disk.
+  readonly #db = new DatabaseSync('')
+  readonly #insert
+  #inBatch = 0
+
+  constructor() {
+    this.#db.exec(
+      // 64 MB of pages: with SQLite's own 2 MB four million keys take a fifth more time.
+      'PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; CREATE TABLE keys (key BLOB PRIMARY KEY) WITHOUT ROWID',
+    )
+    this.#insert = this.#db.prepare('INSERT OR IGNORE INTO keys (key) VALUES (?)')
+  }
+
+  add(key: string): boolean {
+    if (this.#inBatch === 0) this.#db.exec('BEGIN')
+    const { changes } = this.#insert.run(hash('sha1', key, 'buffer'))
+    if (++this.#inBatch === batchKeys) {
+      this.#db.exec('COMMIT')
+      this.#inBatch = 0
+    }
+    return Number(changes) === 1
+  }
+
+  close(): void {
+    this.#db.close()
+  }
 }
