@@ -6,7 +6,7 @@ const events = 'pipeline/operational/events.test.ts'
 export const operators: readonly Mutation[] = [
   {
     id: 'events-are-sent-before-they-are-safe',
-    file: 'src/console/operational/emit-events.ts',
+    file: 'src/operators/operational-events/events.ts',
     find: `    await lease.commit({ positions: reading.positions(), state: fold.state })
     await ports.send(`,
     replace: '    await ports.send(',

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { emitOperationalEvents } from '../../../src/console/operational/emit-events.ts'
-import type { OperationalCheckpoint, OperationalPorts } from '../../../src/console/operational/ports.ts'
 import { deliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { noState } from '../../../src/core/operational/operational-fold.ts'
 import { PostriderError } from '../../../src/errors.ts'
+import { emitOperationalEvents, type OperationalCheckpoint, type OperationalPorts } from '../../../src/operators/operational-events/events.ts'
 
 const loss = (offset: number) =>
   deliveryEvent('lost', 1, { topic: 'calls', partition: 0, firstOffset: offset, lastOffset: offset })

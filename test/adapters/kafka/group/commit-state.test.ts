@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { decodeCommitState, encodeCommitState } from '../../../../src/adapters/kafka/group/commit-state.ts'
+import { decodeCommitState, encodeCommitState } from '../../../../src/operators/operational-events/kafka.ts'
 
 test('a text survives as the metadata of commits that brokers take, whatever order they are read in', () => {
   fc.assert(
