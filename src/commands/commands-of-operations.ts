@@ -13,7 +13,7 @@ import { skipCommand } from './settings/settings.ts'
 import { settingsShapes } from './settings/shapes.ts'
 import { statisticsShapes } from './statistics/shapes.ts'
 import { tailShape } from '../operators/live/command.ts'
-import { whyCommand } from './why/why.ts'
+import { whyCommand } from '../operators/why/command.ts'
 
 /** By operation. One that is not here needs nothing but what it says of itself. */
 const shapes: Readonly<Record<string, CommandShape>> = {

@@ -23,7 +23,7 @@ import { openReplays } from '../operators/replay/kafka.ts'
 import { openStatistics } from './statistics/open-statistics.ts'
 import { openSuppressions } from '../operators/suppression/kafka.ts'
 import { openLiveTail } from '../operators/live/kafka.ts'
-import { openMessages } from './why/open-messages.ts'
+import { openMessages } from '../operators/why/open.ts'
 
 export interface ServicesOptions extends LogOptions {
   /** Who changes the settings. */

@@ -83,7 +83,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'an-index-without-a-bound',
-    file: 'src/adapters/store/message-index.ts',
+    file: 'src/operators/why/message-index.ts',
     find: 'if (wanted * each <= maxBytes) return',
     replace: 'if (wanted * each > 0) return',
     test: {
@@ -100,7 +100,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'contents-shown-to-a-reader',
-    file: 'src/console/messages/describe.ts',
+    file: 'src/operators/why/describe.ts',
     find: '...(hidesContents && noContents),',
     replace: '...(hidesContents && { name: noContents.name }),',
     test: { file: rolesApi, name: whose },

@@ -1,4 +1,4 @@
-import type { TimedSettings } from '../../console/messages/message-facts.ts'
+import type { TimedSettings } from '../../operators/why/facts.ts'
 import { SettingsReplay, type SettingsEntry } from '../../core/settings/replay.ts'
 import type { Brokers } from '../kafka/link/brokers.ts'
 import { readBetween } from '../kafka/read/read-range.ts'

@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { TimedSettings } from '../../console/messages/message-facts.ts'
+import type { TimedSettings } from '../../operators/why/facts.ts'
 import type { AcceptedRecord } from '../../core/settings/fold.ts'
 import { SettingsReplay, type SettingsEntry } from '../../core/settings/replay.ts'
 import type { Logger } from '../log.ts'

@@ -1,4 +1,4 @@
-import { callText } from '../../console/messages/call-text.ts'
+import { callText } from '../why/describe.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { isShown, type TailFilter } from '../../core/live-tail/tail-filter.ts'
 import { TailSample, type NotShown, maxCallsPerSecond } from '../../core/live-tail/tail-sample.ts'

@@ -6,7 +6,7 @@ import type { ReplayTotals } from '../../core/replay/replay-job.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import type { StoredDeadLetter, StoredRecord } from '../dead-letters/dead-letters.ts'
 import type { Lease } from '../../console/lease.ts'
-import type { TimedSettings } from '../../console/messages/message-facts.ts'
+import type { TimedSettings } from '../why/facts.ts'
 import type { SettingsWriter } from '../../console/settings-writer.ts'
 
 export interface PlacedPartition {

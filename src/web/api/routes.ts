@@ -4,12 +4,10 @@ import type { z } from 'zod'
 import type { sessionSchema } from '../../console/api/resources/access/sessions.ts'
 import type { createdTokenSchema } from '../../console/api/resources/access/tokens.ts'
 import type { sampleOutcomes } from '../../console/api/resources/destination-schemas.ts'
-import type { messageBodySchema, messageSchema } from '../../console/api/resources/messages.ts'
 import type { attemptSchema } from '../../console/api/resources/statistics/attempts.ts'
 import type { overviewSchema } from '../../console/api/resources/statistics/overview.ts'
 import type { destinationStatsSchema, sourceStatsSchema, totalStatsSchema } from '../../console/api/resources/statistics/stats.ts'
 import type { processSchema, systemSchema } from '../../console/api/resources/statistics/system.ts'
-import type { userMessageSchema } from '../../console/api/resources/statistics/users.ts'
 import type { destinationSchema } from '../../console/destinations.ts'
 import type { HistoryEntry } from '../../console/history/history.ts'
 import type { Infrastructure } from '../../console/infrastructure/infrastructure.ts'
@@ -22,6 +20,7 @@ import type { deadLetterGroupsSchema, deadLetterSchema, deadLetterSummarySchema 
 import type { deletionProgressSchema, deletionReportSchema, deletionResumedSchema, deletionSchema, deletionStatusSchema } from '../../operators/deletions/operations.ts'
 import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
 import type { regulationReportSchema, suppressionSchema } from '../../operators/suppression/operations.ts'
+import type { messageBodySchema, messageSchema, userMessageSchema } from '../../operators/why/operations.ts'
 
 export interface ListPage<T> {
   data: T[]

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { TraceDatabase } from '../../../src/adapters/store/trace-database.ts'
-import type { Entry } from '../../../src/adapters/store/trace-tables.ts'
 import { noCounts, noTally } from '../../../src/core/ledger/result-codes.ts'
 import type { Place, RetryTrace, TallyTrace } from '../../../src/core/ledger/trace.ts'
+import { TraceDatabase, type Entry } from '../../../src/operators/why/trace-database.ts'
 import { temporaryFolder } from '../../support/deployment/rig.ts'
 
 const place = (topic: string, offset: number): Place => ({ topic, partition: 0, offset })

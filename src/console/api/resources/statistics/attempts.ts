@@ -6,7 +6,7 @@ import type { OutcomeKind } from '../../../../core/delivery/outcome.ts'
 import { operation, type Operation } from '../../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../paging.ts'
 import { periodBounds, periodShape } from '../../../../operators/dead-letters/filter.ts'
-import { indexProgress } from '../messages.ts'
+import { indexProgress } from '../../../../operators/why/operations.ts'
 
 export const attemptSchema = z
   .object({

@@ -1,13 +1,16 @@
 import { z } from 'zod'
-import { includesRole } from '../../../core/access/roles.ts'
-import { callTypes } from '../../../core/call/analytics-call.ts'
-import { dispositionLabels, notPlannedReasons } from '../../../core/ledger/delivery-event.ts'
-import { outcomeKinds } from '../../../core/delivery/outcome.ts'
-import { jsonOf } from '../../messages/describe.ts'
-import { contentsOf } from '../../messages/call-contents.ts'
-import { lifeOfMessage } from '../../messages/why.ts'
-import { wrongField } from '../errors.ts'
-import { operation, type Operation } from '../operation.ts'
+import { wrongField } from '../../console/api/errors.ts'
+import { operation, type Operation } from '../../console/api/operation.ts'
+import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../console/api/paging.ts'
+import { messagesOfUser, userMessageView } from '../../console/statistics/user-messages.ts'
+import { includesRole } from '../../core/access/roles.ts'
+import { callTypes } from '../../core/call/analytics-call.ts'
+import { outcomeKinds } from '../../core/delivery/outcome.ts'
+import { isoOrNull } from '../../core/iso-time.ts'
+import { dispositionLabels, notPlannedReasons } from '../../core/ledger/delivery-event.ts'
+import { periodBounds, periodShape } from '../dead-letters/filter.ts'
+import { jsonOf, contentsOf } from './describe.ts'
+import { lifeOfMessage } from './why.ts'
 
 const state = {
   state: z
@@ -198,3 +201,65 @@ export const messageOperations: Operation[] = [
     },
   }),
 ]
+
+export const userMessageSchema = z
+  .object({
+    messageId: z.string(),
+    type: z.enum([...callTypes, 'unknown']),
+    sourceId: z.string(),
+    userId: z.string().nullable(),
+    anonymousId: z.string().nullable(),
+    event: z.string().nullable(),
+    name: z.string().nullable(),
+    timestamp: z.string(),
+    receivedAt: z.string(),
+    appendedAt: z.string(),
+    receivedBy: z.enum(['collector', 'producer']),
+    partition: z.number().int(),
+    offset: z.number().int(),
+  })
+  .meta({ id: 'UserMessage' })
+
+const userMessagesSchema = pageOf(userMessageSchema).extend({ indexedSince })
+
+export const userOperations: Operation[] = [
+  operation({
+    id: 'listUserMessages',
+    route: 'GET /users/{id}/messages',
+    command: 'users messages',
+    role: 'operator',
+    summary: 'The calls of one user, the newest first',
+    description:
+      'By userId; by anonymousId where a call has no userId. Found in the index that `GET /messages/{id}` uses, as ' +
+      'far back as the calls are kept. Calls that a deletion request covers are not shown. A page may have fewer items ' +
+      'than its limit, or none; `next` goes on. Progress counts records.',
+    params: z.object({ id: z.string().describe('A userId, or an anonymousId.') }),
+    query: z.strictObject({ ...periodShape, ...pageQuery.shape }),
+    success: { status: 200, description: 'A page of them.', schema: userMessagesSchema },
+    progress: indexProgress,
+    async handle({ params: { id }, query, gone }, { messages, now }) {
+      const filter = periodBounds(query, now())
+      const before = query.cursor === undefined ? null : rowOf(query.cursor)
+      return {
+        async run(progress) {
+          const page = { before, limit: query.limit }
+          const { calls, indexedSince, next } = await messagesOfUser(id, filter, await messages(), page, {
+            signal: gone,
+            progress: (done, total) => progress({ done, total }),
+          })
+          return {
+            data: calls.map(userMessageView),
+            next: next === null ? null : encodeCursor(String(next)),
+            indexedSince: isoOrNull(indexedSince),
+          }
+        },
+      }
+    },
+  }),
+]
+
+function rowOf(cursor: string): number {
+  const text = decodeCursor(cursor)
+  if (!/^\d{1,15}$/.test(text)) throw wrongCursor()
+  return Number(text)
+}

@@ -15,7 +15,7 @@ import type {
   MessagePorts,
   TimedSettings,
   Writer,
-} from './message-facts.ts'
+} from './facts.ts'
 
 /** One record of the calls topic and what became of it. */
 export interface MessageCopy {

@@ -1,4 +1,4 @@
-import type { Writer } from '../../console/messages/message-facts.ts'
+import type { Writer } from './facts.ts'
 import { usersOf } from '../../core/call/analytics-call.ts'
 import { tierOfTopic, type Tier, type TopicNames } from '../../core/topics.ts'
 import {
@@ -9,11 +9,11 @@ import {
   type Place,
 } from '../../core/ledger/trace.ts'
 import { PostriderError } from '../../errors.ts'
-import { collectorHeader } from '../kafka/write/call-batch.ts'
-import type { TopicRecord } from '../kafka/read/topic-record.ts'
-import type { Codecs } from '../schema-registry/codecs.ts'
-import { isReport } from '../schema-registry/ledger-records.ts'
-import type { Entry } from './trace-tables.ts'
+import { collectorHeader } from '../../adapters/kafka/write/call-batch.ts'
+import type { TopicRecord } from '../../adapters/kafka/read/topic-record.ts'
+import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
+import { isReport } from '../../adapters/schema-registry/ledger-records.ts'
+import type { Entry } from './trace-database.ts'
 
 /** Decodes without waiting where it can. */
 interface Decoder<T> {

@@ -1,19 +1,27 @@
+// Reads the records that the index of messages names.
 import { join } from 'node:path'
-import type { Admin } from 'kafkajs'
-import type { FactsOptions, MessageFacts, UserCalls } from '../../console/messages/message-facts.ts'
+import type { Admin, Kafka } from 'kafkajs'
+import { clusterIdOf } from '../../adapters/kafka/admin/cluster-id.ts'
+import { withAdmin, type LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
+import { CommittedOffsets, forwardersCommits } from '../../adapters/kafka/group/committed-offsets.ts'
+import type { Brokers } from '../../adapters/kafka/link/brokers.ts'
+import { readPlaces } from '../../adapters/kafka/read/read-places.ts'
+import { readBetween } from '../../adapters/kafka/read/read-range.ts'
+import { topicRanges, type TopicRange } from '../../adapters/kafka/read/topic-offsets.ts'
+import type { TopicRecord } from '../../adapters/kafka/read/topic-record.ts'
+import type { Logger } from '../../adapters/log.ts'
+import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
+import { TopicView, type RangesOf } from '../../adapters/store/topic-view.ts'
+import { usersOf } from '../../core/call/analytics-call.ts'
+import { erasableDelivery } from '../../core/erasure/erasable.ts'
+import type { ErasableCall } from '../../core/erasure/erasures.ts'
+import { placeKey, type Finish, type Place, type Trace } from '../../core/ledger/trace.ts'
 import { partPermissions } from '../../core/permissions.ts'
-import { placeKey, type Finish, type Place } from '../../core/ledger/trace.ts'
-import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
-import { CommittedOffsets, forwardersCommits } from '../kafka/group/committed-offsets.ts'
-import { withAdmin, type LastingAdmin } from '../kafka/admin/with-admin.ts'
-import { readBetween } from '../kafka/read/read-range.ts'
-import { topicRanges, type TopicRange } from '../kafka/read/topic-offsets.ts'
-import { EntryReader } from './entry-reader.ts'
-import { MessageRecords, maxCopies } from './message-records.ts'
-import type { MessageRecordsOptions } from './message-records.ts'
-import { TraceDatabase } from './trace-database.ts'
-import { TopicView, type RangesOf } from './topic-view.ts'
-import type { Entry } from './trace-tables.ts'
+import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
+import { PostriderError } from '../../errors.ts'
+import { EntryReader, writerOf } from './entry-reader.ts'
+import type { FactsOptions, MessageFacts, UserCalls, FoundCall } from './facts.ts'
+import { TraceDatabase, type Entry } from './trace-database.ts'
 
 export interface MessageIndexOptions extends MessageRecordsOptions {
   /** STORE_PATH. */
@@ -271,4 +279,103 @@ async function newestOf(
     since,
     starts: ranges.map(({ topic, partition, since }) => ({ topic, partition, offset: since! })),
   }
+}
+
+/** Copies of one messageId that are read, the newest. */
+export const maxCopies = 20
+
+export interface MessageRecordsOptions {
+  kafka: Kafka
+  /** Their owner closes them. */
+  brokers: Brokers
+  topics: TopicNames
+  /** Of the forwarders; that of the tiers is named after it. */
+  groupId: string
+  codecs: Codecs
+  log: Logger
+}
+
+export class MessageRecords {
+  readonly #options: MessageRecordsOptions
+
+  constructor(options: MessageRecordsOptions) {
+    this.#options = options
+  }
+
+  /** The newest copies of the call, oldest first. */
+  async callsAt(
+    places: readonly Place[],
+    messageId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<FoundCall[]> {
+    const found = await this.#callsIn(newestPlaces(places), signal)
+    return found.filter(({ call }) => call.messageId === messageId)
+  }
+
+  /** Oldest first. */
+  async callsOfUser(
+    places: readonly Place[],
+    userId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<FoundCall[]> {
+    const found = await this.#callsIn(places, signal)
+    return found.filter(({ call }) => usersOf(call).includes(userId))
+  }
+
+  async #callsIn(places: readonly Place[], signal: AbortSignal | undefined): Promise<FoundCall[]> {
+    const { codecs } = this.#options
+    const found: FoundCall[] = []
+    for (const record of await this.#recordsAt(places, signal)) {
+      const call = await codecs.calls.decode(record.value)
+      const { topic, partition, offset, timestamp } = record
+      found.push({
+        place: { topic, partition, offset },
+        appendedAt: timestamp,
+        writer: writerOf(record),
+        call,
+      })
+    }
+    return found.sort((a, b) => a.appendedAt - b.appendedAt || a.place.offset - b.place.offset)
+  }
+
+  #recordsAt(places: readonly Place[], signal: AbortSignal | undefined): Promise<TopicRecord[]> {
+    const { kafka, brokers, log } = this.#options
+    return readPlaces({ kafka, brokers, log }, places, signal)
+  }
+
+  /** By the newest record of a tier or dead letter that came from the copy and is still there. */
+  async ownerOf(
+    place: Place,
+    traces: readonly Trace[],
+    signal: AbortSignal | undefined,
+  ): Promise<ErasableCall | null> {
+    const { topics, codecs } = this.#options
+    const its = traces.filter(
+      (trace) =>
+        (trace.kind === 'retry' || trace.kind === 'dead_letter') &&
+        placeKey(trace.origin) === placeKey(place),
+    )
+    for (const record of await this.#recordsAt(its.map((trace) => trace.place).slice(-maxCopies), signal)) {
+      const key = record.key && record.key.toString('utf8')
+      const tier = tierOfTopic(topics, record.topic)
+      try {
+        if (tier) {
+          const retry = await codecs.retries(tier.name).decode(record.value)
+          return erasableDelivery(retry, key, retry.scheduledAt)
+        }
+        const { delivery, failedAt } = await codecs.deadLetters.decode(record.value)
+        if (delivery) return erasableDelivery(delivery, key, failedAt)
+      } catch (error) {
+        if (!(error instanceof PostriderError) || error.canRetry) throw error
+      }
+    }
+    return null
+  }
+}
+
+/** Of one partition those with the highest offsets; how partitions compare is not known before they are read. */
+function newestPlaces(places: readonly Place[]): Place[] {
+  return places.length <= maxCopies
+    ? [...places]
+    : places.toSorted((a, b) => b.offset - a.offset).slice(0, maxCopies)
 }

@@ -1,13 +1,18 @@
-import { hash } from 'node:crypto'
+// The tables of the index of messages.
+//
+// Keys are in no order: in one tree over all of them each batch would rewrite pages everywhere. So the rows of `traces`,
+// which come one behind the other, are cut into segments, each of which has its own part of the tree of keys, small
+// enough for the page cache: half a million rows take about 15 MB. A look-up of a key asks each segment.
+import { hash, randomBytes } from 'node:crypto'
+import { closeSync, mkdirSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
-import { fromPairs, isInRuns } from '../../core/offsets/finished-offsets.ts'
-import type { Place, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
-import { PostriderError } from '../../errors.ts'
+import { inTransaction, openView } from '../../adapters/store/view-file.ts'
 import { heldAt } from '../../core/ledger/held.ts'
 import { onlyCounts } from '../../core/ledger/result-codes.ts'
-import { findByKey, findNewest, makeTables, putKey } from './trace-tables.ts'
-import type { Entry, TracePosition } from './trace-tables.ts'
-import { inTransaction, openView } from './view-file.ts'
+import type { Place, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
+import { fromPairs, isInRuns } from '../../core/offsets/finished-offsets.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
 
 /** Traces are removed once retention has taken this many of their records, and more than half of all. */
 const fewestPruned = 50_000
@@ -311,4 +316,219 @@ export class TraceDatabase {
     }
     return name
   }
+}
+
+/** What a record says, to be found again by a messageId, or by the record that it came from. */
+export interface Entry {
+  place: Place
+  /** The broker's time, epoch ms. */
+  timestamp: number
+  /** Null for a record that is about nothing. */
+  key: string | null
+  /** Whose call it is: more keys of the same record. */
+  users: readonly string[]
+  /** Null of a call: only where it lies is kept. */
+  trace: Trace | null
+  /** Of a tally: the partition that it is about. */
+  tally: { topic: string; partition: number; tally: TallyTrace } | null
+}
+
+/** Up to where a partition was taken in. */
+export interface TracePosition {
+  topic: string
+  partition: number
+  next: number
+  /** The broker's time of its newest record, epoch ms. */
+  newest: number
+  /** What lies before was removed, or never taken in. */
+  pruned: number
+}
+
+/** Every change of the tables changes this number: the view is then rebuilt. */
+const form = 5
+
+/** Takes a key and its row. */
+export const putKey = (segmentBits: number): string =>
+  `INSERT INTO keys VALUES (?2 >> ${segmentBits}, ?1, ?2)`
+
+/** Takes a key; gives a topic's rows in the order in which their records lie. */
+export const findByKey = (segmentBits: number): string =>
+  `WITH RECURSIVE segments (number) AS (
+      SELECT min(row) >> ${segmentBits} FROM traces
+      UNION ALL SELECT number + 1 FROM segments
+        WHERE number < (SELECT max(row) >> ${segmentBits} FROM traces))
+    SELECT topic, partition, offset, trace FROM segments
+      CROSS JOIN keys ON keys.segment = number AND key = ?
+      CROSS JOIN traces ON traces.row = keys.row
+    ORDER BY topic, partition, offset`
+
+/** Takes a segment, a key and a row that all that is given lies before; the newest first. */
+export const findNewest = `SELECT keys.row AS row, topic, partition, offset FROM keys CROSS JOIN traces ON traces.row = keys.row
+    WHERE segment = ? AND key = ? AND keys.row < ? ORDER BY keys.row DESC LIMIT ?`
+
+/** Leaves what was built from this origin in this form; throws away anything else. */
+export function makeTables(db: DatabaseSync, origin: string): void {
+  db.exec('CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER)')
+  const built = db.prepare('SELECT origin, form FROM built_from').get()
+  if (built?.origin === origin && built.form === form) return
+  db.exec(`DROP TABLE IF EXISTS keys; DROP TABLE IF EXISTS traces; DROP TABLE IF EXISTS tallies; DROP TABLE IF EXISTS positions;
+    DROP TABLE IF EXISTS topics; DROP TABLE built_from;
+    CREATE TABLE built_from (origin TEXT, form INTEGER, beginning INTEGER, since INTEGER);
+    CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE positions (topic INTEGER, partition INTEGER, next INTEGER NOT NULL, newest INTEGER NOT NULL,
+      pruned INTEGER NOT NULL, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+    CREATE TABLE traces (row INTEGER PRIMARY KEY, topic INTEGER, partition INTEGER, offset INTEGER, trace TEXT);
+    CREATE TABLE keys (segment INTEGER, key BLOB, row INTEGER, PRIMARY KEY (segment, key, row)) WITHOUT ROWID;
+    CREATE TABLE tallies (topic INTEGER, partition INTEGER, first INTEGER, end INTEGER, id TEXT, predecessor TEXT,
+      at INTEGER, ledger_partition INTEGER, ledger_offset INTEGER, tally TEXT,
+      PRIMARY KEY (topic, partition, first, id)) WITHOUT ROWID;
+    CREATE INDEX tallies_after ON tallies (predecessor);`)
+  // Random, so that a file that was deleted and recreated is not taken for the one before.
+  db.prepare('INSERT INTO built_from VALUES (?, ?, abs(random() % 1000000000), NULL)').run(origin, form)
+}
+
+/** How many buckets users are spread over: each is read as a whole, so it is what a list takes in memory. */
+export const buckets = 256
+
+/** Where a user is, in lists and in the view (whose form changes with it): FNV-1a. */
+export function bucketOf(userId: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < userId.length; at++) hash = Math.imul(hash ^ userId.charCodeAt(at), 0x01000193)
+  return (hash ^ (hash >>> 8) ^ (hash >>> 16)) & (buckets - 1)
+}
+
+/** Of one bucket, what is held in memory until it is written, in bytes. */
+const blockBytes = 16_384
+const numberBytes = 4
+const lineFeed = 10
+
+/** Entries on disk, one a line, and then their numbers. */
+interface Block {
+  position: number
+  textBytes: number
+  entries: number
+}
+
+interface Bucket {
+  /** Each entry with a line feed behind it: no text of its own is kept, so a collection finds nothing to move. */
+  text: Buffer
+  bytes: number
+  numbers: number[]
+  blocks: Block[]
+}
+
+/**
+ * Entries, which are texts of one line with a number each, by bucket; in order within a bucket. They lie in a file
+ * without a name, which ends with the process, or in memory while they are few. Throws `local`.
+ */
+export class BucketFile {
+  readonly #folder: string
+  readonly #buckets = new Map<number, Bucket>()
+  #file: number | null = null
+  #end = 0
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  add(bucket: number, entry: string, number: number): void {
+    const into = this.#bucket(bucket)
+    if (into.bytes + entry.length * 3 >= into.text.length) this.#makeRoom(into, entry)
+    into.bytes += into.text.write(entry, into.bytes)
+    into.text[into.bytes++] = lineFeed
+    into.numbers.push(number)
+  }
+
+  read(bucket: number): string[] {
+    const found = this.#buckets.get(bucket)
+    if (found === undefined) return []
+    const written = found.blocks.map(({ position, textBytes }) => this.#read(position, textBytes))
+    const lines = Buffer.concat([...written, found.text.subarray(0, found.bytes)])
+      .toString('utf8')
+      .split('\n')
+    lines.pop()
+    return lines
+  }
+
+  /** Of the entries that `read` gives. */
+  numbers(bucket: number): number[] {
+    const { blocks, numbers } = this.#bucket(bucket)
+    const written = blocks.flatMap(({ position, textBytes, entries }) => {
+      const bytes = this.#read(position + textBytes, entries * numberBytes)
+      return Array.from({ length: entries }, (_, index) => bytes.readUInt32LE(index * numberBytes))
+    })
+    return [...written, ...numbers]
+  }
+
+  close(): void {
+    if (this.#file !== null) closeSync(this.#file)
+    this.#file = null
+  }
+
+  #bucket(bucket: number): Bucket {
+    let found = this.#buckets.get(bucket)
+    if (found === undefined) {
+      found = { text: Buffer.allocUnsafe(256), bytes: 0, numbers: [], blocks: [] }
+      this.#buckets.set(bucket, found)
+    }
+    return found
+  }
+
+  /** Short lists get by with short buffers. */
+  #makeRoom(bucket: Bucket, entry: string): void {
+    if (bucket.bytes >= blockBytes / 2) this.#write(bucket)
+    const needed = bucket.bytes + entry.length * 3 + 1
+    if (needed <= bucket.text.length) return
+    const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(bucket.text.length * 4, blockBytes)))
+    bucket.text.copy(larger, 0, 0, bucket.bytes)
+    bucket.text = larger
+  }
+
+  #write(bucket: Bucket): void {
+    const { text, bytes: textBytes, numbers } = bucket
+    const block = Buffer.allocUnsafe(textBytes + numbers.length * numberBytes)
+    text.copy(block, 0, 0, textBytes)
+    for (let index = 0; index < numbers.length; index++)
+      block.writeUInt32LE(numbers[index]!, textBytes + index * numberBytes)
+    this.#do((file) => {
+      for (let written = 0; written < block.length;)
+        written += writeSync(file, block, written, block.length - written, this.#end + written)
+    })
+    bucket.blocks.push({ position: this.#end, textBytes, entries: numbers.length })
+    this.#end += block.length
+    bucket.bytes = 0
+    bucket.numbers = []
+  }
+
+  #read(position: number, length: number): Buffer {
+    const bytes = Buffer.allocUnsafe(length)
+    this.#do((file) => {
+      for (let read = 0; read < length;) {
+        const count = readSync(file, bytes, read, length - read, position + read)
+        if (count === 0) throw new Error('it ends too early')
+        read += count
+      }
+    })
+    return bytes
+  }
+
+  #do(work: (file: number) => void): void {
+    try {
+      work((this.#file ??= unnamedFile(this.#folder)))
+    } catch (error) {
+      throw new PostriderError(
+        'local',
+        `cannot keep a list in ${this.#folder}: ${messageOf(error)}. STORE_PATH names another folder`,
+        { cause: error },
+      )
+    }
+  }
+}
+
+function unnamedFile(folder: string): number {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const name = join(folder, `list-${randomBytes(6).toString('hex')}`)
+  const file = openSync(name, 'wx+', 0o600)
+  unlinkSync(name)
+  return file
 }

@@ -1,10 +1,14 @@
 // A message's life as the admin API and `--json` show it.
+import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
+import { checkCall } from '../../core/call/check-call.ts'
+import { isoOf, isoOrNull } from '../../core/iso-time.ts'
 import type { Step } from '../../core/ledger/call-life.ts'
 import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
 import type { Place, PlanLine } from '../../core/ledger/trace.ts'
 import { replayOfOwner } from '../../core/replay/replayed-delivery.ts'
 import { replayTier } from '../../core/topics.ts'
-import { isoOf, isoOrNull } from '../../core/iso-time.ts'
+import { PostriderError } from '../../errors.ts'
+import type { FactsOptions, MessagePorts } from './facts.ts'
 import type { MessageCopy, MessageLife } from './why.ts'
 
 /** @param hidesContents what a call says, and of whom, is null */
@@ -138,3 +142,75 @@ const stateOf = ({
   pausedAt: isoOrNull(pausedAt),
   deadLetterId: deadLetterIdOf(deadLetter),
 })
+
+/** Where a copy lies in the topic of the calls. */
+export interface CopyPlace {
+  partition: number
+  offset: number
+}
+
+export interface CallContents extends CopyPlace {
+  /** The whole call as JSON; its maps are the text that was sent. */
+  text: string
+}
+
+/**
+ * What a call says: of the copy at that place, or of the newest. Throws `not_found` where it is gone or a deletion request
+ * covers it, and what the ports reject with.
+ */
+export async function contentsOf(
+  messageId: string,
+  at: CopyPlace | null,
+  ports: Pick<MessagePorts, 'facts' | 'erasures'>,
+  options: FactsOptions = {},
+): Promise<CallContents> {
+  const { calls } = await ports.facts(messageId, options)
+  // After the facts: users erased before they were read are known then.
+  const erasures = await ports.erasures(options.signal)
+  const found = calls
+    .filter(({ place }) => at === null || (place.partition === at.partition && place.offset === at.offset))
+    .sort((a, b) => b.appendedAt - a.appendedAt)[0]
+  const gone = (why: string) =>
+    new PostriderError('not_found', `messageId ${JSON.stringify(messageId)}: ${why}`)
+  if (!found) throw gone('no such copy of the call lies in Kafka')
+  const { call, appendedAt, place } = found
+  const { sourceId, type } = call
+  if (erasures.covers({ sourceId: sourceId || null, type, userIds: usersOf(call), appendedAt }))
+    throw gone('a deletion request covers the call')
+  return { partition: place.partition, offset: place.offset, text: callText(call) }
+}
+
+const maps = ['properties', 'traits', 'context', 'integrations'] as const
+const noMaps = Object.fromEntries(maps.map((map) => [map, null]))
+
+/** On one line, in the shape of the tracking API. Maps stay the text that they are, so that numbers keep their spelling. */
+export function callText(given: AnalyticsCall): string {
+  const { call, fault } = checkCall(given)
+  const { timestamp, receivedAt, sentAt, ...rest } = call ?? given
+  const fields: Record<string, unknown> = {
+    ...rest,
+    ...noMaps,
+    timestamp: timeOf(timestamp),
+    receivedAt: timeOf(receivedAt),
+    sentAt: sentAt === null ? null : timeOf(sentAt),
+    fault,
+  }
+  const present = Object.entries(fields).filter(([, value]) => value !== null)
+  const members = present.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`)
+  // As they lie in Kafka: the check writes numbers such as 3.50 in the form that receivers get. What is no JSON object
+  // would break the JSON.
+  if (fault === null)
+    for (const map of maps) {
+      const text = given[map]
+      if (text !== null) members.push(`"${map}":${oneLine(text)}`)
+    }
+  return `{${members.join(',')}}`
+}
+
+/** Line ends between the members of a map: within its texts they are escaped. */
+const oneLine = (json: string): string => json.replace(/[\r\n]+/g, ' ')
+
+const timeOf = (at: number): string | null => {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? null : date.toISOString()
+}

@@ -1,9 +1,9 @@
 import { FollowedSettings } from '../../adapters/folded-log/followed-settings.ts'
 import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { Brokers } from '../../adapters/kafka/link/brokers.ts'
-import { MessageIndex } from '../../adapters/store/message-index.ts'
-import type { MessagePorts } from '../../console/messages/message-facts.ts'
-import type { Context } from '../context.ts'
+import { MessageIndex } from './message-index.ts'
+import type { MessagePorts } from './facts.ts'
+import type { Context } from '../../commands/context.ts'
 
 export interface OpenMessages extends MessagePorts {
   close(): Promise<void>

@@ -1,10 +1,49 @@
-import type { CopyLife, Step } from '../../core/ledger/call-life.ts'
-import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
-import type { NotPlannedReason } from '../../core/ledger/delivery-event.ts'
+import { Command } from 'commander'
+import { runAction } from '../../commands/context.ts'
+import type { JsonFlag } from '../../commands/flags.ts'
+import { inSession } from '../../commands/operations/session.ts'
+import { print, printJson, count, printable } from '../../commands/output.ts'
+import { withProgress } from '../../commands/progress-bar.ts'
 import { isoOf } from '../../core/iso-time.ts'
-import { deadLetterIdOf, replayOfStep } from '../../console/messages/describe.ts'
-import type { MessageCopy, MessageLife } from '../../console/messages/why.ts'
-import { count, printable } from '../output.ts'
+import type { CopyLife, Step } from '../../core/ledger/call-life.ts'
+import type { NotPlannedReason } from '../../core/ledger/delivery-event.ts'
+import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
+import { jsonOf, deadLetterIdOf, replayOfStep } from './describe.ts'
+import { lifeOfMessage, type MessageCopy, type MessageLife } from './why.ts'
+
+export function whyCommand(): Command {
+  return new Command('why')
+    .argument('<messageId>', 'of the call')
+    .description(
+      'Shows the life of one call in order: how it was received, to which destinations it was planned and why not to ' +
+        'others, each attempt, each retry with its tier and due time, and what became of each delivery. Of ' +
+        'deliveries that succeeded at once the ledger holds no more than tallies, unless LEDGER=all is set: then ' +
+        'the time is that of the tally. An index of the topics is kept under STORE_PATH; the first use builds it. ' +
+        'Exits with 1 if nothing is known of the message.',
+    )
+    .option('--json', 'as JSON, in the form of the admin API')
+    .action(runAction(run))
+}
+
+async function run(messageId: string, { json }: JsonFlag, command: Command): Promise<void> {
+  await inSession(command, async ({ services, signal }) => {
+    const messages = await services.messages()
+    const life = await withProgress((bar) =>
+      lifeOfMessage(messageId, messages, {
+        signal,
+        progress(done, total) {
+          if (total >= minRecords)
+            bar.show('indexing {bar} {value}/{total} records, {eta_formatted} left', done, total)
+        },
+      }),
+    )
+    if (json) printJson(jsonOf(life))
+    else print(pageOf(life))
+  })
+}
+
+/** Short reading is not worth a bar. */
+const minRecords = 20_000
 
 /** For people: each copy of the call, and what became of it, in order. */
 export function pageOf({ messageId, copies, omitted, indexedSince }: MessageLife): string {
