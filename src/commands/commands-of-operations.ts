@@ -11,7 +11,7 @@ import { operationCommand, type CommandShape } from './operations/operation-comm
 import { applyCommand } from './settings/settings-file.ts'
 import { skipCommand } from './settings/settings.ts'
 import { settingsShapes } from './settings/shapes.ts'
-import { statisticsShapes } from './statistics/shapes.ts'
+import { statisticsShapes } from '../operators/statistics/command.ts'
 import { tailShape } from '../operators/live/command.ts'
 import { whyCommand } from '../operators/why/command.ts'
 

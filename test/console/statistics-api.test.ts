@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { liveEndpoints } from '../../src/console/statistics/processes.ts'
+import { liveEndpoints } from '../../src/operators/statistics/processes.ts'
 import type { Heartbeat, HeartbeatEndpoint } from '../../src/core/ledger/heartbeat.ts'
 import type { SeenProcess } from '../../src/core/statistics/rollup-fold.ts'
 import { post, track } from '../support/calls/collectors.ts'

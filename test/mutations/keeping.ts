@@ -385,7 +385,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'statistics-written-without-their-chains',
-    file: 'src/adapters/store/statistics/statistics-database.ts',
+    file: 'src/operators/statistics/database.ts',
     find: 'for (const [key, state] of chains) putChain.run(key, JSON.stringify(state))',
     replace: 'void [chains, putChain]',
     test: {
@@ -396,7 +396,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'calls-of-erased-users-listed',
-    file: 'src/console/statistics/user-messages.ts',
+    file: 'src/operators/why/user-messages.ts',
     find: 'return !erasures.covers(',
     replace: 'return !!erasures && !!(',
     test: {

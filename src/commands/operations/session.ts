@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { fetchRange } from '../../adapters/kafka/read/topic-offsets.ts'
-import type { Statistics } from '../../adapters/store/statistics/statistics-follower.ts'
+import type { Statistics } from '../../operators/statistics/follower.ts'
 import type { WhenHeld } from '../../adapters/folded-log/settings-log.ts'
 import { PostriderError } from '../../errors.ts'
 import { loadContext, stopSignal, type Context } from '../context.ts'

@@ -5,6 +5,8 @@ import { deadLetterOperations } from '../../operators/dead-letters/operations.ts
 import { deletionOperations } from '../../operators/deletions/operations.ts'
 import { tailOperations } from '../../operators/live/operations.ts'
 import { replayJobOperations } from '../../operators/replay/operations.ts'
+import { attemptOperations, statsOperations } from '../../operators/statistics/operations.ts'
+import { overviewOperations, systemOperations } from '../../operators/statistics/overview-operations.ts'
 import { suppressionOperations } from '../../operators/suppression/operations.ts'
 import { messageOperations, userOperations } from '../../operators/why/operations.ts'
 import type { Operation } from './operation.ts'
@@ -15,10 +17,6 @@ import { pauseOperations } from './resources/pauses.ts'
 import { secretOperations } from './resources/secrets.ts'
 import { settingsOperations } from './resources/settings.ts'
 import { sourceOperations } from './resources/sources.ts'
-import { attemptOperations } from './resources/statistics/attempts.ts'
-import { overviewOperations } from './resources/statistics/overview.ts'
-import { statsOperations } from './resources/statistics/stats.ts'
-import { systemOperations } from './resources/statistics/system.ts'
 
 /** Everything that the admin API can do, in the order of its document. */
 export const operations: readonly Operation[] = [

@@ -12,7 +12,7 @@ import type { Replays } from '../../operators/replay/replays.ts'
 import type { Secrets } from '../secrets.ts'
 import type { Suppressions } from '../../operators/suppression/suppressions.ts'
 import type { SettingsWriter } from '../settings-writer.ts'
-import type { StatisticsStore } from '../statistics/statistics-store.ts'
+import type { StatisticsStore } from '../../operators/statistics/series.ts'
 
 /** What operations work with. What takes a while to open is opened when it is first asked for. */
 export interface ConsoleServices {

@@ -3,7 +3,7 @@ import { verdictView } from './runs.ts'
 import { RequestRefused } from '../../console/api/errors.ts'
 import { operation, type Operation } from '../../console/api/operation.ts'
 import { periodBounds, periodShape } from '../dead-letters/filter.ts'
-import { count } from '../../console/api/resources/statistics/schemas.ts'
+import { count } from '../statistics/operations.ts'
 
 const place = { topic: z.string(), partition: count }
 

@@ -10,7 +10,7 @@ import {
   startHeartbeats,
   subscribe,
 } from '../../support/deployment/operational-events.ts'
-import type { ProcessView } from '../../../src/console/statistics/processes.ts'
+import type { ProcessView } from '../../../src/operators/statistics/processes.ts'
 import { callsOfUsers, startReplay } from '../../support/replay/replays.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { selfSigned } from '../../support/secured/certificates.ts'

@@ -1,5 +1,5 @@
 // The statistics of a deployment, as a test reads them.
-import { Statistics } from '../../../src/adapters/store/statistics/statistics-follower.ts'
+import { Statistics } from '../../../src/operators/statistics/follower.ts'
 import type { RollupCounts } from '../../../src/core/statistics/rollup.ts'
 import { destinationFiguresOf } from '../../../src/core/statistics/views.ts'
 import { countFields } from '../../../src/core/ledger/result-codes.ts'

@@ -1,7 +1,7 @@
 // Keeps a statistics' file up with the ledger until it is killed. Argument: the folder. Says when it has begun.
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { createCodecs } from '../../../src/adapters/schema-registry/codecs.ts'
-import { Statistics } from '../../../src/adapters/store/statistics/statistics-follower.ts'
+import { Statistics } from '../../../src/operators/statistics/follower.ts'
 import { loadConfig } from '../../../src/config/config.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { silentLog } from '../silent-log.ts'

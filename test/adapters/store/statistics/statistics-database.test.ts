@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { AttemptTable } from '../../../../src/adapters/store/statistics/attempt-table.ts'
-import {
-  StatisticsDatabase,
-  type FoldedBatch,
-} from '../../../../src/adapters/store/statistics/statistics-database.ts'
-import { makeStatisticsTables } from '../../../../src/adapters/store/statistics/statistics-tables.ts'
 import { inTransaction, openView } from '../../../../src/adapters/store/view-file.ts'
-import type { AttemptFilter, AttemptPlace } from '../../../../src/console/statistics/statistics-store.ts'
+import { AttemptTable, StatisticsDatabase, type FoldedBatch, makeStatisticsTables } from '../../../../src/operators/statistics/database.ts'
+import type { AttemptFilter, AttemptPlace } from '../../../../src/operators/statistics/series.ts'
 import { temporaryFolder } from '../../../support/deployment/rig.ts'
 
 const batch = (given: Partial<FoldedBatch> = {}): FoldedBatch => ({

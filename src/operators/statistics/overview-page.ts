@@ -1,8 +1,8 @@
 // The overview and the processes, for people.
-import type { Overview } from '../../console/statistics/overview.ts'
-import type { ProcessView } from '../../console/statistics/processes.ts'
-import { table } from '../output.ts'
-import { millis, percent } from './describe.ts'
+import type { Overview } from './overview.ts'
+import type { ProcessView } from './processes.ts'
+import { table } from '../../commands/output.ts'
+import { millis, percent } from './command.ts'
 
 const stateOrder = ['down', 'gone', 'troubled', 'paused', 'active', 'disabled']
 const breakerOrder = ['open', 'half_open', 'paused', 'ramp', 'closed']

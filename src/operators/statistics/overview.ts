@@ -1,24 +1,9 @@
-import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
-import {
-  attemptFiguresOf,
-  deliveryCountsOf,
-  deliveryFields,
-  destinationFiguresOf,
-  sourceFiguresOf,
-} from '../../core/statistics/views.ts'
-import type { Destination, SettingsState } from '../../core/settings/settings.ts'
-import {
-  lagOf,
-  overdueOf,
-  liveEndpoints,
-  livePartitions,
-  processStateOf,
-  timesOf,
-  type UrlPacing,
-} from './processes.ts'
 import { isoOrNull } from '../../core/iso-time.ts'
-import { lastMinutes, sumsBetween } from './series.ts'
-import type { StatisticsStore } from './statistics-store.ts'
+import type { Destination, SettingsState } from '../../core/settings/settings.ts'
+import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
+import { attemptFiguresOf, deliveryCountsOf, deliveryFields, destinationFiguresOf, sourceFiguresOf } from '../../core/statistics/views.ts'
+import { lagOf, overdueOf, liveEndpoints, livePartitions, processStateOf, timesOf, type UrlPacing } from './processes.ts'
+import { lastMinutes, sumsBetween, type StatisticsStore } from './series.ts'
 
 /** What the overview is made from. Times are epoch ms. */
 export interface OverviewInput {

@@ -1,6 +1,6 @@
 import { usersOf } from '../../core/call/analytics-call.ts'
 import { isoOf } from '../../core/iso-time.ts'
-import type { FactsOptions, FoundCall, MessagePorts } from '../../operators/why/facts.ts'
+import type { FactsOptions, FoundCall, MessagePorts } from './facts.ts'
 
 /** Times are epoch ms; null: any. */
 export interface UserFilter {

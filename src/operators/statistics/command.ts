@@ -1,9 +1,11 @@
 // Statistics for people: tables, and plots of one line.
+// What the commands of statistics have beside their operations.
+import type { CommandShape } from '../../commands/operations/operation-command.ts'
+import { count, printable, table } from '../../commands/output.ts'
 import { formatDuration } from '../../core/duration.ts'
 import { deliveryFields, type AttemptFigures, type DeliveryCounts } from '../../core/statistics/views.ts'
-import type { attemptView } from '../../console/statistics/attempts.ts'
-import type { DestinationStats, SourceStats, TotalStats } from '../../console/statistics/series.ts'
-import { count, printable, table } from '../output.ts'
+import { overviewPage, systemPage } from './overview-page.ts'
+import type { attemptView, DestinationStats, SourceStats, TotalStats } from './series.ts'
 
 const bars = [...'▁▂▃▄▅▆▇█']
 
@@ -163,3 +165,19 @@ export const attemptRow = (each: ReturnType<typeof attemptView>): (string | numb
   each.messageId,
   each.detail ?? '',
 ]
+
+export const statisticsShapes: Readonly<Record<string, CommandShape>> = {
+  overview: { text: overviewPage },
+  showSystem: { text: systemPage },
+  totalStats: { text: totalPage },
+  destinationStats: { text: destinationPage },
+  sourceStats: { text: sourcePage },
+  listAttempts: {
+    none: 'no attempt is listed that is asked for',
+    isNewestFirst: true,
+    row: {
+      headings: ['at', 'destination', 'URL', 'outcome', 'status', 'took', 'attempt', 'message', 'detail'],
+      of: (attempt: ReturnType<typeof attemptView>) => attemptRow(attempt),
+    },
+  },
+}

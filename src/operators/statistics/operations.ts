@@ -1,0 +1,284 @@
+// What several answers of the statistics consist of.
+import { z } from 'zod'
+import { RequestRefused } from '../../console/api/errors.ts'
+import { operation, type Operation } from '../../console/api/operation.ts'
+import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../console/api/paging.ts'
+import { idParams } from '../../console/api/setting-operations.ts'
+import { destinationKind } from '../../console/destinations.ts'
+import { settingIn } from '../../console/setting-kind.ts'
+import { sourceKind } from '../../console/sources.ts'
+import type { OutcomeKind } from '../../core/delivery/outcome.ts'
+import { attemptBuckets } from '../../core/ledger/tally.ts'
+import { maxPoints, pointsOf, type AskedPeriod, type Points } from '../../core/statistics/period.ts'
+import { deliveryFields } from '../../core/statistics/views.ts'
+import { periodBounds, periodShape } from '../dead-letters/filter.ts'
+import { indexProgress } from '../why/operations.ts'
+import { messageIdsOf } from '../why/user-messages.ts'
+import { attemptOutcomes, attemptView, type AttemptFilter, type AttemptPlace, destinationStats, sourceStats, totalStats } from './series.ts'
+
+export const attemptSchema = z
+  .object({
+    at: z.string(),
+    destinationId: z.string(),
+    urlId: z.string(),
+    outcome: z.string().describe('One of those that can be asked for, or of a later version.'),
+    status: z.number().int().nullable().describe('Null without a response.'),
+    durationMs: z.number().nullable(),
+    attempt: z.number().int().nullable().describe('In which round of its delivery, from 1.'),
+    messageId: z.string(),
+    deliveryId: z.string(),
+    detail: z.string().nullable(),
+  })
+  .meta({ id: 'Attempt' })
+
+const outcomes = attemptOutcomes as [OutcomeKind, ...OutcomeKind[]]
+
+export const attemptOperations: Operation[] = [
+  operation({
+    id: 'listAttempts',
+    route: 'GET /attempts',
+    command: 'attempts',
+    role: 'reader',
+    // To a reader no answer says what a user did: also not by what is missing in it.
+    queryRoles: { user: 'operator' },
+    summary: 'Requests to URLs that failed, the newest first',
+    description:
+      'With LEDGER=all those that succeeded, too. Of the last 9 days, and no more than the newest 5,000,000. A page ' +
+      'may have fewer items than its limit, or none, where much had to be looked through; `next` goes on. Progress ' +
+      'comes with `user` only, and counts records.',
+    query: z.strictObject({
+      destination: z.string().optional().describe('Its id.'),
+      url: z.string().optional().describe('The URL’s id, such as `u1`; goes with `destination`.'),
+      outcome: z.enum(outcomes).optional(),
+      status: z.number().int().min(100).max(599).optional(),
+      user: z.string().optional().describe('Of this user’s newest 200 calls.'),
+      ...periodShape,
+      ...pageQuery.shape,
+    }),
+    success: { status: 200, description: 'A page of them.', schema: pageOf(attemptSchema) },
+    progress: indexProgress,
+    async handle({ query, gone }, { statistics, messages, now }) {
+      const { since, until } = periodBounds(query, now())
+      const { destination, url, outcome, status, user, limit } = query
+      const after = query.cursor === undefined ? null : placeOf(query.cursor)
+      const filter: AttemptFilter = {
+        destinationId: destination ?? null,
+        urlId: url ?? null,
+        outcome: outcome ?? null,
+        status: status ?? null,
+        since,
+        until,
+        messageIds: null,
+      }
+      const store = await statistics()
+      const found = (messageIds: ReadonlySet<string> | null) => {
+        const { attempts, next } = store.attempts({ ...filter, messageIds }, after, limit)
+        return { data: attempts.map(attemptView), next: next && encodeCursor(JSON.stringify(tupleOf(next))) }
+      }
+      if (user === undefined) return { status: 200, body: found(null) }
+      return {
+        run: async (progress) =>
+          found(
+            await messageIdsOf(user, { since: null, until }, await messages(), {
+              signal: gone,
+              progress: (done, total) => progress({ done, total }),
+            }),
+          ),
+      }
+    },
+  }),
+]
+
+const tupleOf = ({ at, partition, offset }: AttemptPlace) => [at, partition, offset]
+const tupleSchema = z.tuple([
+  z.number().int(),
+  z.number().int().nonnegative(),
+  z.number().int().nonnegative(),
+])
+
+function placeOf(cursor: string): AttemptPlace {
+  try {
+    const [at, partition, offset] = tupleSchema.parse(JSON.parse(decodeCursor(cursor)))
+    return { at, partition, offset }
+  } catch {
+    throw wrongCursor()
+  }
+}
+
+const periodQuery = z.strictObject({
+  window: z.string().optional().describe('How long: from `1m` to `90d`; `1h` unless given.'),
+  step: z
+    .string()
+    .optional()
+    .describe(
+      `How long each point is: whole minutes that divide the window, at most ${maxPoints} points. Whole hours where ` +
+        'the window begins more than 7 days ago. Chosen by the window unless given.',
+    ),
+  until: z
+    .string()
+    .optional()
+    .describe('The end of the window; now unless given. An ISO time, or a duration ago such as 2h.'),
+})
+
+const headShape = {
+  from: z.string(),
+  to: z.string().describe('Not in it. The last point may not be over yet.'),
+  stepSeconds: z.number().int(),
+  ...reachShape,
+}
+
+export const destinationStatsSchema = z
+  .object({
+    destinationId: z.string(),
+    ...headShape,
+    totals: z.object({ ...deliveryShape, ...attemptShape, ...reasonsShape, urls: z.array(urlSchema) }),
+    points: z.array(z.object({ at: z.string(), ...deliveryShape, ...attemptShape })),
+  })
+  .meta({ id: 'DestinationStats' })
+
+export const sourceStatsSchema = z
+  .object({
+    sourceId: z.string(),
+    ...headShape,
+    totals: z.object({
+      ...collectedShape,
+      types: z.array(z.object({ type: z.string(), ...collectedShape })),
+      ...refusalsShape,
+    }),
+    points: z.array(z.object({ at: z.string(), ...collectedShape })),
+  })
+  .meta({ id: 'SourceStats' })
+
+const totalShape = { ...collectedShape, ...deliveryShape, ...attemptShape }
+export const totalStatsSchema = z
+  .object({
+    ...headShape,
+    totals: z.object(totalShape),
+    points: z.array(z.object({ at: z.string(), ...totalShape })),
+  })
+  .meta({ id: 'TotalStats' })
+
+export const statsOperations: Operation[] = [
+  operation({
+    id: 'totalStats',
+    route: 'GET /stats',
+    command: 'stats total',
+    role: 'reader',
+    summary: 'All sources and destinations together, over time',
+    description:
+      'What collectors took and refused, what became of deliveries, and how URLs answered. `planned` and what follows also ' +
+      'count records that were for no destination.',
+    query: periodQuery,
+    success: { status: 200, description: 'Totals and points.', schema: totalStatsSchema },
+    async handle({ query }, { statistics, now }) {
+      const period = periodOf(query, now())
+      return { status: 200, body: totalStats(await statistics(), period) }
+    },
+  }),
+  operation({
+    id: 'destinationStats',
+    route: 'GET /destinations/{id}/stats',
+    command: 'stats destination',
+    role: 'reader',
+    summary: 'What became of its deliveries, and how its URLs answer, over time',
+    description: 'Counts of the ledger by the time at which they were committed.',
+    params: idParams,
+    query: periodQuery,
+    success: { status: 200, description: 'Totals and points.', schema: destinationStatsSchema },
+    async handle({ params: { id }, query }, { settings, statistics, now }) {
+      const period = periodOf(query, now())
+      const store = await statistics()
+      if (!store.has({ kind: 'destination', id })) settingIn(destinationKind, settings.state, id)
+      return { status: 200, body: destinationStats(store, id, period) }
+    },
+  }),
+  operation({
+    id: 'sourceStats',
+    route: 'GET /sources/{id}/stats',
+    command: 'stats source',
+    role: 'reader',
+    summary: 'What collectors took and refused of it, over time',
+    description:
+      'Only of calls that came to a collector. The source `unknown` stands for requests without a known write key.',
+    params: idParams,
+    query: periodQuery,
+    success: { status: 200, description: 'Totals and points.', schema: sourceStatsSchema },
+    async handle({ params: { id }, query }, { settings, statistics, now }) {
+      const period = periodOf(query, now())
+      const store = await statistics()
+      if (!store.has({ kind: 'source', id })) settingIn(sourceKind, settings.state, id)
+      return { status: 200, body: sourceStats(store, id, period) }
+    },
+  }),
+]
+
+/** Throws RequestRefused that names every wrong field. */
+function periodOf(asked: AskedPeriod, now: number): Points {
+  const points = pointsOf(asked, now)
+  if (!Array.isArray(points)) return points
+  const message = points.map(({ field, message }) => `${field}: ${message}`).join('; ')
+  const fields = points.map(({ field, message }) => ({ field, message }))
+  throw new RequestRefused('invalid_request', message, fields)
+}
+
+export const count = z.number().int()
+const rate = z.number().nullable()
+const byName = z.record(z.string(), count)
+
+const meanings: Partial<Record<(typeof deliveryFields)[number], string>> = {
+  planned: 'Deliveries of calls that came to an end of their first round, whatever it was.',
+  retried: 'Scheduled for a retry after an attempt; once for each time.',
+  deferred: 'Scheduled without an attempt; once for each time.',
+  deadLettered: 'Became a dead letter.',
+  held: 'Not attempted, because the destination was paused.',
+}
+
+export const deliveryShape = Object.fromEntries(
+  deliveryFields.map((field) => [field, meanings[field] ? count.describe(meanings[field]) : count]),
+) as Record<(typeof deliveryFields)[number], typeof count>
+
+export const attemptShape = {
+  attempts: count.describe('Requests that were sent, or failed before they could be.'),
+  failed: count,
+  successRate: rate.describe('Successes over attempts, from 0 to 1; null without attempts.'),
+  p50Ms: rate.describe('Estimated from ten buckets; 5000 stands for 5 s and longer.'),
+  p95Ms: rate,
+  p99Ms: rate,
+}
+
+export const reachShape = {
+  asOf: z
+    .string()
+    .nullable()
+    .describe('What the ledger held then is counted; null while it is read for the first time.'),
+  knownSince: z.string().nullable().describe('Nothing before is counted.'),
+}
+
+export const reasonsShape = { skipReasons: byName, deadLetterReasons: byName }
+
+export const urlSchema = z
+  .object({
+    urlId: z.string(),
+    ...attemptShape,
+    outcomes: byName,
+    durations: z
+      .array(count)
+      .describe(`Attempts that took up to ${attemptBuckets.join(', ')} ms, and longer.`),
+  })
+  .meta({ id: 'UrlFigures' })
+
+export const collectedShape = { accepted: count, duplicate: count, refused: count }
+
+export const refusalsShape = { refusals: byName.describe('By the code of the answer.') }
+
+/** Of a URL, by the heartbeats of forwarders. */
+export const healthShape = {
+  downSince: z
+    .string()
+    .nullable()
+    .describe('When its circuit breaker opened, through all probes that failed since.'),
+  lastSuccessAt: z
+    .string()
+    .nullable()
+    .describe('Of the last successful attempt; null where no live forwarder has seen one.'),
+}
