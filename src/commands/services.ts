@@ -22,7 +22,7 @@ import { openSuppressions } from '../operators/suppression/kafka.ts'
 import { openMessages } from '../operators/why/open.ts'
 import type { Context } from './context.ts'
 import { erasuresOf, settingsHistoryOf, settingsOf, suppressionsOf, type LogOptions } from './deployment.ts'
-import { openInfrastructure } from './infrastructure/open-infrastructure.ts'
+import { openInfrastructure } from '../operators/infrastructure/kafka.ts'
 
 export interface ServicesOptions extends LogOptions {
   /** Who changes the settings. */

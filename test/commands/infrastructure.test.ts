@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTopics } from '../../src/adapters/kafka/admin/create-topics.ts'
-import type { Infrastructure } from '../../src/console/infrastructure/infrastructure.ts'
+import type { Infrastructure } from '../../src/operators/infrastructure/infrastructure.ts'
 import { startConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { runCommand } from '../support/deployment/deployment-cli.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { wrongField } from '../../console/api/errors.ts'
 import { operation, type Operation } from '../../console/api/operation.ts'
-import { infrastructureSchema } from '../../console/infrastructure/infrastructure.ts'
+import { infrastructureSchema } from '../infrastructure/infrastructure.ts'
 import { parseDuration } from '../../core/duration.ts'
 import { isoOrNull } from '../../core/iso-time.ts'
 import { attemptShape, collectedShape, count, deliveryShape, healthShape, reachShape, reasonsShape } from './operations.ts'

@@ -6,7 +6,7 @@ import type { createdTokenSchema } from '../../console/api/resources/access/toke
 import type { sampleOutcomes } from '../../console/api/resources/destination-schemas.ts'
 import type { destinationSchema } from '../../console/destinations.ts'
 import type { HistoryEntry } from '../../console/history/history.ts'
-import type { Infrastructure } from '../../console/infrastructure/infrastructure.ts'
+import type { Infrastructure } from '../../operators/infrastructure/infrastructure.ts'
 import type { SourceView } from '../../console/sources.ts'
 import type { TokenView } from '../../console/tokens.ts'
 import type { computationDeletedSchema, countedComputationSchema, syncProgress, syncReportSchema } from '../../operators/audiences/operations.ts'

@@ -1,9 +1,13 @@
 import type { Admin, Kafka, PartitionMetadata } from 'kafkajs'
-import type { ClusterState, TopicState } from '../../../console/infrastructure/infrastructure.ts'
-import { describeTopics, type FoundTopic } from './topic-settings.ts'
-import { topicSpecs, type TopicConfig } from './topic-specs.ts'
-import { checkTopics, retryTopics, type TopicProblem } from './topics.ts'
-import { withAdmin } from './with-admin.ts'
+import { describeTopics, type FoundTopic } from '../../adapters/kafka/admin/topic-settings.ts'
+import { topicSpecs, type TopicConfig } from '../../adapters/kafka/admin/topic-specs.ts'
+import { checkTopics, retryTopics, type TopicProblem } from '../../adapters/kafka/admin/topics.ts'
+import { withAdmin } from '../../adapters/kafka/admin/with-admin.ts'
+import { registeredSubjects } from '../../adapters/schema-registry/registered-subjects.ts'
+import { Registry } from '../../adapters/schema-registry/registry.ts'
+import type { Context } from '../../commands/context.ts'
+import { messageOf } from '../../errors.ts'
+import { type ClusterState, type TopicState, InfrastructureView, type Infrastructure } from './infrastructure.ts'
 
 /** Which brokers there are, and how the deployment's topics are set up. Throws `kafka_unavailable` or `setup`. */
 export function clusterState(kafka: Kafka, config: TopicConfig): Promise<ClusterState> {
@@ -65,3 +69,28 @@ function stateOf(
       .map(({ severity, message }) => ({ severity, message })),
   }
 }
+
+/** Kafka, the registry and the topics as they are now, for the command and the API. */
+export function openInfrastructure({ config, kafka }: Context): InfrastructureView {
+  const registry = new Registry(config.registry)
+  return new InfrastructureView(async () => {
+    const [cluster, subjects] = await Promise.allSettled([
+      clusterState(kafka, config),
+      registeredSubjects(registry, config),
+    ])
+    const { topics, ...known } =
+      cluster.status === 'fulfilled' ? cluster.value : { clusterId: null, brokers: [], topics: [] }
+    return {
+      kafka: { problem: problemOf(cluster), addresses: [...config.kafka.brokers], ...known },
+      registry: {
+        problem: problemOf(subjects),
+        url: registry.url,
+        subjects: subjects.status === 'fulfilled' ? subjects.value : [],
+      },
+      topics,
+    } satisfies Omit<Infrastructure, 'at'>
+  }, Date.now)
+}
+
+const problemOf = (settled: PromiseSettledResult<unknown>): string | null =>
+  settled.status === 'rejected' ? messageOf(settled.reason) : null
