@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { newSecret } from '../src/console/secrets.ts'
+import { newSecret } from '../src/operators/settings/secrets.ts'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -8,11 +8,11 @@ import {
   randomBytes,
   type KeyObject,
 } from 'node:crypto'
-import type { Secrets } from '../console/secrets.ts'
+import type { Secrets } from '../operators/settings/secrets.ts'
 import type { SecretPlace, SealedSecret } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
 
-export type { Secrets } from '../console/secrets.ts'
+export type { Secrets } from '../operators/settings/secrets.ts'
 
 /** As key objects, which Node makes of bytes each time they are used: that takes four times as long as to use them. */
 interface Key {

@@ -1,19 +1,18 @@
 // Which commands come from operations, and what each has beside its operation.
 import { Command } from 'commander'
 import { operationOf, operations } from '../console/api/operations.ts'
-import { deleteUserCommand, resumeCommand, deletionShapes, suppressShape, unsuppressShape } from '../operators/deletions/command.ts'
-import { replayShape, replayShapes } from '../operators/replay/command.ts'
 import { computationShapes } from '../operators/audiences/command.ts'
 import { deadLetterReplayShape, deadLetterShapes } from '../operators/dead-letters/command.ts'
-import { destinationShapes } from './destinations/shapes.ts'
+import { deleteUserCommand, resumeCommand, deletionShapes, suppressShape, unsuppressShape } from '../operators/deletions/command.ts'
+import { destinationShapes } from '../operators/destinations/command.ts'
 import { infrastructureShape } from '../operators/infrastructure/command.ts'
-import { operationCommand, type CommandShape } from './operations/operation-command.ts'
-import { applyCommand } from './settings/settings-file.ts'
-import { skipCommand } from './settings/settings.ts'
-import { settingsShapes } from './settings/shapes.ts'
-import { statisticsShapes } from '../operators/statistics/command.ts'
 import { tailShape } from '../operators/live/command.ts'
+import { replayShape, replayShapes } from '../operators/replay/command.ts'
+import { skipCommand, settingsShapes } from '../operators/settings/command.ts'
+import { applyCommand } from '../operators/settings/file-command.ts'
+import { statisticsShapes } from '../operators/statistics/command.ts'
 import { whyCommand } from '../operators/why/command.ts'
+import { operationCommand, type CommandShape } from './operations/operation-command.ts'
 
 /** By operation. One that is not here needs nothing but what it says of itself. */
 const shapes: Readonly<Record<string, CommandShape>> = {

@@ -5,7 +5,7 @@ import type { SettingsHistorySource } from '../adapters/folded-log/settings-hist
 import type { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
 import { AddressGuard } from '../adapters/webhook/address-guard.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
-import { commandActor } from './settings/actor.ts'
+import { commandActor } from '../operators/settings/actor.ts'
 import type { Context } from './context.ts'
 
 export interface LogOptions {

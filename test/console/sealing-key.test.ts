@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSecrets } from '../../src/adapters/secrets.ts'
-import { newSecret } from '../../src/console/secrets.ts'
-import { sealerFor, sealingKey } from '../../src/console/sealing-key.ts'
 import { decide } from '../../src/core/settings/decide.ts'
 import { evolve } from '../../src/core/settings/events.ts'
 import { initialSettings, type SettingsAggregate } from '../../src/core/settings/settings.ts'
+import { newSecret, sealerFor, sealingKey } from '../../src/operators/settings/secrets.ts'
 
 const [oldOnly, newOnly, typo] = [1, 2, 3].map((byte) => createSecrets([Buffer.alloc(32, byte)]))
 const both = createSecrets([Buffer.alloc(32, 2), Buffer.alloc(32, 1)])

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
-import { newSecret } from '../../src/console/secrets.ts'
 import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { rotateSecrets, type RotatedSettings } from '../../src/console/secrets-rotation.ts'
 import { createSecrets, type Secrets } from '../../src/adapters/secrets.ts'
 import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import { decide } from '../../src/core/settings/decide.ts'
 import { evolve } from '../../src/core/settings/events.ts'
 import { placedSecrets } from '../../src/core/settings/secrets.ts'
 import { initialSettings, type SettingsAggregate } from '../../src/core/settings/settings.ts'
+import { newSecret, rotateSecrets, type RotatedSettings } from '../../src/operators/settings/secrets.ts'
 
 const [oldKey, newKey, otherKey] = [randomBytes(32), randomBytes(32), randomBytes(32)]
 const oldOnly = createSecrets([oldKey])

@@ -2,20 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createSecrets } from '../../src/adapters/secrets.ts'
-import { applySettings, type ApplyOptions } from '../../src/console/settings-file/apply.ts'
-import { exportedSettings } from '../../src/console/settings-file/export.ts'
-import {
-  settingsFile,
-  variablesIn,
-  type GivenSettingsFile,
-} from '../../src/console/settings-file/file-schema.ts'
-import { SettingsRefused, type SettingsWriter } from '../../src/console/settings-writer.ts'
 import { decideAny } from '../../src/core/apply/apply-rules.ts'
 import { anyHost } from '../../src/core/delivery/endpoint-url.ts'
 import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import { evolve } from '../../src/core/settings/events.ts'
 import { placedSecrets } from '../../src/core/settings/secrets.ts'
 import { initialSettings, type SettingsAggregate } from '../../src/core/settings/settings.ts'
+import { settingsFile, variablesIn, type GivenSettingsFile } from '../../src/operators/settings/file-schema.ts'
+import { applySettings, type ApplyOptions, exportedSettings } from '../../src/operators/settings/file.ts'
+import { SettingsRefused, type SettingsWriter } from '../../src/operators/settings/writer.ts'
 
 const secrets = createSecrets([Buffer.alloc(32, 7)])
 

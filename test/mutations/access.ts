@@ -174,7 +174,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'secrets-taken-from-a-file',
-    file: 'src/console/settings-file/file-schema.ts',
+    file: 'src/operators/settings/file-schema.ts',
     find: '/^\\$\\{[A-Za-z_]\\w{0,127}\\}$/,',
     replace: '/^[^]*$/,',
     test: {

@@ -24,7 +24,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'any-variable-in-a-settings-file',
-    file: 'src/commands/settings/secret-variables.ts',
+    file: 'src/operators/settings/file-command.ts',
     find: 'if (ownNames.has(variable)) return',
     replace: 'if (prefixes.length === 0 && ownNames.has(variable)) return',
     test: {
@@ -88,7 +88,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'secrets-sealed-with-any-key',
-    file: 'src/console/sealing-key.ts',
+    file: 'src/operators/settings/secrets.ts',
     find: 'anyKey || used.size === 0) return first',
     replace: 'anyKey || used.size >= 0) return first',
     test: {

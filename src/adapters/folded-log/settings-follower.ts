@@ -7,7 +7,7 @@ import {
 import type { AcceptedRecord, SettingsFold } from '../../core/settings/fold.ts'
 import type { SettingsAggregate, SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
-import type { ChangeAuthor } from '../../console/settings-writer.ts'
+import type { ChangeAuthor } from '../../operators/settings/writer.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import { aborted } from '../kafka/waiting.ts'

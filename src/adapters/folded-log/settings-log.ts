@@ -7,7 +7,7 @@ import {
   RequestKeyReused,
   SettingsChangedFirst,
   SettingsRefused,
-} from '../../console/settings-writer.ts'
+} from '../../operators/settings/writer.ts'
 import { decideAny } from '../../core/apply/apply-rules.ts'
 import type { ApplyCommand } from '../../core/apply/wanted-settings.ts'
 import { anyHost, type HostRefusal } from '../../core/delivery/endpoint-url.ts'

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Caller } from '../../console/api/operation.ts'
-import { isTokenForm } from '../../console/tokens.ts'
+import { isTokenForm } from '../../operators/tokens/tokens.ts'
 import type { AccessTokens } from '../../core/access/tokens.ts'
 
 /** The write key of an Authorization header: `Basic base64(key:)`, as some SDKs have it without the colon. */

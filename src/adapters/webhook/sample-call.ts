@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto'
-import type { SampleResult } from '../../console/destinations.ts'
+import type { SampleResult } from '../../operators/destinations/destinations.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { redacted, redactionOf } from '../../core/call/redaction.ts'

@@ -7,7 +7,7 @@ import { OpenTransactions } from '../../adapters/kafka/open-transactions.ts'
 import { markForCompaction, type MarkTimes } from '../../adapters/kafka/write/compaction-marks.ts'
 import { ConsoleCounts } from '../../adapters/metrics/console-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
-import { currentActor } from '../../console/acting-as.ts'
+import { currentActor } from '../../operators/settings/writer.ts'
 import { operations } from '../../console/api/operations.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
 import type { OperationalTimes } from '../../operators/operational-events/events.ts'
@@ -20,7 +20,7 @@ import { usageError } from '../flags.ts'
 import { runOperationalEvents } from '../../operators/operational-events/open.ts'
 import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../part-lives.ts'
 import { openServices, type OpenServices } from '../services.ts'
-import { partActor } from '../settings/actor.ts'
+import { partActor } from '../../operators/settings/actor.ts'
 
 export interface OpenConsoleOptions extends Context {
   logCounts?: LogCounts

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Secrets } from '../../adapters/secrets.ts'
 import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
-import { newSecret } from '../../console/secrets.ts'
+import { newSecret } from '../../operators/settings/secrets.ts'
 import { placedSecrets } from '../../core/settings/secrets.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 

@@ -4,7 +4,7 @@ import type { Operation, SessionGate, StreamAnswer } from '../../console/api/ope
 import type { ConsoleServices } from '../../console/api/services.ts'
 import { PostriderError } from '../../errors.ts'
 import { usageError } from '../flags.ts'
-import { commandActor } from '../settings/actor.ts'
+import { commandActor } from '../../operators/settings/actor.ts'
 
 /** What a command asks an operation for. */
 export interface Asked {

@@ -6,7 +6,7 @@ import { PostriderError } from '../../errors.ts'
 import { loadContext, stopSignal, type Context } from '../context.ts'
 import { withProgress } from '../progress-bar.ts'
 import { openServices, type OpenServices } from '../services.ts'
-import { commandActor } from '../settings/actor.ts'
+import { commandActor } from '../../operators/settings/actor.ts'
 
 /** The settings are read from their beginning. */
 const startMs = 15_000

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { maxFaults, type Fault } from '../../core/settings/fault.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
-import { RequestKeyReused, SettingsRefused } from '../settings-writer.ts'
+import { RequestKeyReused, SettingsRefused } from '../../operators/settings/writer.ts'
 import { UsersRefused } from '../../operators/deletions/user-ids.ts'
 import type { ApiAnswer } from './operation.ts'
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Lease } from '../../console/lease.ts'
-import type { SettingsWriter } from '../../console/settings-writer.ts'
+import type { SettingsWriter } from '../settings/writer.ts'
 import type { Computation, ComputationKind, SyncMode } from '../../core/audience/computations.ts'
 import { membershipCalls, type Membership } from '../../core/audience/membership.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'

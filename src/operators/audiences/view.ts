@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Computation, ComputationKind, OpenSync } from '../../core/audience/computations.ts'
 import { computationWords } from '../../core/settings/computation-rules.ts'
-import type { SettingKind } from '../../console/setting-kind.ts'
+import type { SettingKind } from '../settings/setting-operations.ts'
 
 const syncShape = { syncId: z.string(), mode: z.string(), startedAt: z.iso.datetime() }
 

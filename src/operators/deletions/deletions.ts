@@ -1,5 +1,5 @@
 import type { Lease } from '../../console/lease.ts'
-import { RequestKeyReused } from '../../console/settings-writer.ts'
+import { RequestKeyReused } from '../settings/writer.ts'
 import { type DeletionState, deletionState } from '../../core/erasure/deletion-book.ts'
 import type { SourceProgress } from '../../core/erasure/deletion-progress.ts'
 import type { RequestKey } from '../../core/settings/command-id.ts'

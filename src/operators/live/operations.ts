@@ -1,12 +1,11 @@
 import { z } from 'zod'
-import { callTypes } from '../../core/call/analytics-call.ts'
-import { maxCallsPerSecond } from '../../core/live-tail/tail-sample.ts'
-import { tailText } from './live-tail.ts'
-import { settingIn } from '../../console/setting-kind.ts'
-import { sourceKind } from '../../console/sources.ts'
 import { errorSchema } from '../../console/api/errors.ts'
 import { operation, type RequestLimit } from '../../console/api/operation.ts'
-import { idParams } from '../../console/api/setting-operations.ts'
+import { callTypes } from '../../core/call/analytics-call.ts'
+import { maxCallsPerSecond } from '../../core/live-tail/tail-sample.ts'
+import { settingIn, idParams } from '../settings/setting-operations.ts'
+import { sourceKind } from '../sources/sources.ts'
+import { tailText } from './live-tail.ts'
 
 const choices = z.array(z.string().min(1).max(1_024)).max(100)
 

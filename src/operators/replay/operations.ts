@@ -17,7 +17,7 @@ import { longReads } from '../../console/api/limits.ts'
 import { operation, type Operation } from '../../console/api/operation.ts'
 import { page, pageOf, pageQuery } from '../../console/api/paging.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
-import { idParams } from '../../console/api/setting-operations.ts'
+import { idParams } from '../settings/setting-operations.ts'
 import { requestKey } from '../../console/api/tags.ts'
 import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from '../dead-letters/filter.ts'
 

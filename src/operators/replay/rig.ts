@@ -7,7 +7,7 @@ import type { TopicNames } from '../../core/topics.ts'
 import type { StoredDeadLetter, StoredRecord } from '../dead-letters/dead-letters.ts'
 import type { Lease } from '../../console/lease.ts'
 import type { TimedSettings } from '../why/facts.ts'
-import type { SettingsWriter } from '../../console/settings-writer.ts'
+import type { SettingsWriter } from '../settings/writer.ts'
 
 export interface PlacedPartition {
   topic: string

@@ -1,6 +1,6 @@
 import { deadLetterPlace, noDeadLetter } from '../dead-letters/dead-letters.ts'
 import type { FactsOptions, MessagePorts } from '../why/facts.ts'
-import { SettingsRefused } from '../../console/settings-writer.ts'
+import { SettingsRefused } from '../settings/writer.ts'
 import type { Heartbeat } from '../../core/ledger/heartbeat.ts'
 import type { DeadLetterRange, ReplayRange, PlacedRange, TopicEnds } from '../../core/replay/replay-job.ts'
 import { termsFaults } from '../../core/replay/replay-rules.ts'

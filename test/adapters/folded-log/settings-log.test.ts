@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { newSecret } from '../../../src/console/secrets.ts'
+import { newSecret } from '../../../src/operators/settings/secrets.ts'
 import { test, type TestContext } from 'node:test'
 import avro from 'avsc'
 import kafkajs from 'kafkajs'
@@ -16,7 +16,7 @@ import {
   type WhenHeld,
 } from '../../../src/adapters/folded-log/settings-log.ts'
 import { toFields } from '../../../src/adapters/folded-log/settings-record.ts'
-import { RequestKeyReused, SettingsRefused } from '../../../src/console/settings-writer.ts'
+import { RequestKeyReused, SettingsRefused } from '../../../src/operators/settings/writer.ts'
 import { headerPlace, sharedSecretPlace, type SettingsState } from '../../../src/core/settings/settings.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { topicNames } from '../../../src/core/topics.ts'

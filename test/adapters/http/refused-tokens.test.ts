@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import pino from 'pino'
 import { tokenCheck } from '../../../src/adapters/http/authorization.ts'
 import { RefusedTokens } from '../../../src/adapters/http/refused-tokens.ts'
-import { hashOfToken, newToken } from '../../../src/console/tokens.ts'
+import { hashOfToken, newToken } from '../../../src/operators/tokens/tokens.ts'
 import type { AccessToken } from '../../../src/core/access/tokens.ts'
 
 test('refusals beyond those that are logged in a minute are summed up in one line, and then logging starts again', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readSettingsFile } from '../../../src/commands/settings/yaml-file.ts'
+import { readSettingsFile } from '../../../src/operators/settings/file-command.ts'
 import { PostriderError } from '../../../src/errors.ts'
 
 function linesOf(text: string): string[] {

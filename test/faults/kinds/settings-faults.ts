@@ -1,5 +1,5 @@
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
-import { newSecret } from '../../../src/console/secrets.ts'
+import { newSecret } from '../../../src/operators/settings/secrets.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
 import { destinations, sideDestinations } from '../load/destinations.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { rotateSecrets } from '../../../src/console/secrets-rotation.ts'
+import { rotateSecrets } from '../../../src/operators/settings/secrets.ts'
 import { createSecrets } from '../../../src/adapters/secrets.ts'
 import { loadConfig } from '../../../src/config/config.ts'
 import { someCall } from '../../support/calls/calls.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { newSecret as sealNew } from '../../../src/console/secrets.ts'
+import { newSecret as sealNew } from '../../../src/operators/settings/secrets.ts'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'

@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test'
-import { newSecret } from '../../../src/console/secrets.ts'
+import { newSecret } from '../../../src/operators/settings/secrets.ts'
 import kafkajs from 'kafkajs'
 import type { Admin, Kafka, Producer } from 'kafkajs'
 import pino from 'pino'

@@ -1,8 +1,8 @@
 // What the settings form holds: a destination as texts, and back to what the API takes. Pure.
-import type { OptionField } from '../../../../console/option-fields.ts'
+import type { OptionField } from '../../../../operators/destinations/option-fields.ts'
 import type { DestinationAnswer } from '../../../api/routes.ts'
 
-/** The bundle has it from src/console/option-fields.ts. */
+/** The bundle has it from src/operators/destinations/option-fields.ts. */
 declare const OPTION_FIELDS: readonly OptionField[]
 export const optionFields = OPTION_FIELDS
 

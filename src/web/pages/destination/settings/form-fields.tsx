@@ -1,6 +1,6 @@
 import type { ApiFailure } from '../../../api/request.ts'
 import { Checkbox, Select, TextArea, TextField } from '../../../components/forms/field.tsx'
-import type { OptionField } from '../../../../console/option-fields.ts'
+import type { OptionField } from '../../../../operators/destinations/option-fields.ts'
 import { choicesOf, optionFields, type Draft, type DraftField } from './draft.ts'
 
 const maxUrls = 5

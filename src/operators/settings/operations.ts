@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { settingsHistory, historyEntrySchema } from '../../history/history.ts'
-import { applyReportSchema, applySettings } from '../../settings-file/apply.ts'
-import { exportedSettings } from '../../settings-file/export.ts'
-import { settingsFile } from '../../settings-file/file-schema.ts'
-import { SettingsRefused } from '../../settings-writer.ts'
-import { longReads } from '../limits.ts'
-import { operation, type Operation } from '../operation.ts'
-import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../paging.ts'
-import { momentOf, momentText } from '../../../operators/dead-letters/filter.ts'
+import { longReads } from '../../console/api/limits.ts'
+import { operation, type Operation } from '../../console/api/operation.ts'
+import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../console/api/paging.ts'
+import { momentOf, momentText } from '../dead-letters/filter.ts'
+import { settingsFile } from './file-schema.ts'
+import { applyReportSchema, applySettings, exportedSettings } from './file.ts'
+import { settingsHistory, historyEntrySchema } from './history.ts'
+import { rotateSecrets } from './secrets.ts'
+import { SettingsRefused } from './writer.ts'
 
 const exportSchema = z
   .object({
@@ -104,6 +104,44 @@ export const settingsOperations: Operation[] = [
         // Their places are those in the file.
         throw new SettingsRefused(error.faults.map((each) => ({ ...each, field: `settings.${each.field}` })))
       }
+    },
+  }),
+]
+
+const rotationSchema = z
+  .object({
+    dryRun: z.boolean(),
+    keyId: z.string().describe('The first key of SECRETS_KEY, which encrypts.'),
+    rotated: z.number().int().describe('Secrets that were, or in a dry run would be, encrypted again.'),
+    complete: z.boolean().describe('Whether none is left that lies under an older key and cannot be opened.'),
+    destinations: z.array(
+      z.object({
+        id: z.string(),
+        rotated: z.number().int(),
+        current: z.number().int().describe('Lay under that key already.'),
+        problems: z.array(z.string()).describe('Why others could not be encrypted again.'),
+      }),
+    ),
+  })
+  .meta({ id: 'SecretsRotation' })
+
+export const secretOperations: Operation[] = [
+  operation({
+    id: 'rotateSecrets',
+    route: 'POST /secrets/rotate',
+    command: 'secrets rotate',
+    role: 'admin',
+    summary: 'Encrypt all shared secrets and header values again under the first key of SECRETS_KEY',
+    description: 'Broken off, it goes on where it was when it is repeated.',
+    body: z
+      .strictObject({ dryRun: z.boolean().default(false).describe('Only say how many it would be.') })
+      .meta({ id: 'SecretsRotate' }),
+    success: { status: 200, description: 'What was done.', schema: rotationSchema },
+    refusals: [409],
+    async handle({ body: { dryRun } }, { settings, secrets }) {
+      const { keyId, rotated, destinations } = await rotateSecrets(settings, secrets, { dryRun })
+      const complete = destinations.every(({ problems }) => problems.length === 0)
+      return { status: 200, body: { dryRun, keyId, rotated, complete, destinations } }
     },
   }),
 ]

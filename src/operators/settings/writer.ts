@@ -1,11 +1,12 @@
-import type { ApplyCommand } from '../core/apply/wanted-settings.ts'
-import type { HostRefusal } from '../core/delivery/endpoint-url.ts'
-import type { RequestKey } from '../core/settings/command-id.ts'
-import type { SettingsCommand } from '../core/settings/commands.ts'
-import { faultsText, leadingCode, type Fault } from '../core/settings/fault.ts'
-import type { SettingsEvent } from '../core/settings/events.ts'
-import type { SettingsAggregate, SettingsState } from '../core/settings/settings.ts'
-import { PostriderError } from '../errors.ts'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { ApplyCommand } from '../../core/apply/wanted-settings.ts'
+import type { HostRefusal } from '../../core/delivery/endpoint-url.ts'
+import type { RequestKey } from '../../core/settings/command-id.ts'
+import type { SettingsCommand } from '../../core/settings/commands.ts'
+import type { SettingsEvent } from '../../core/settings/events.ts'
+import { faultsText, leadingCode, type Fault } from '../../core/settings/fault.ts'
+import type { SettingsAggregate, SettingsState } from '../../core/settings/settings.ts'
+import { PostriderError } from '../../errors.ts'
 
 /** The settings log: folded, and followed live. */
 export interface SettingsWriter {
@@ -82,3 +83,13 @@ export class RequestKeyReused extends PostriderError {
     super('conflict', 'this Idempotency-Key came with another request before: a new request needs a new key')
   }
 }
+
+const actors = new AsyncLocalStorage<string>()
+
+/**
+ * Whatever changes the settings during this work has this actor in their history, however deep down it is done: one that
+ * would have to be handed on could be forgotten.
+ */
+export const actingAs = <T>(actor: string, work: () => T): T => actors.run(actor, work)
+
+export const currentActor = (): string | undefined => actors.getStore()

@@ -1,13 +1,13 @@
 // What sources, destinations, audiences and computed traits have in common in the API.
 import { z } from 'zod'
+import { operation, type ApiAnswer, type Operation } from '../../console/api/operation.ts'
+import { page, pageOf, pageQuery } from '../../console/api/paging.ts'
+import type { ConsoleServices } from '../../console/api/services.ts'
+import { checkTag, requestKey, tagOf } from '../../console/api/tags.ts'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
 import { evolve } from '../../core/settings/events.ts'
 import { initialSettings, type SettingsState } from '../../core/settings/settings.ts'
-import { settingIn, type SettingKind, type ShownFacts } from '../setting-kind.ts'
-import { operation, type ApiAnswer, type Operation } from './operation.ts'
-import { page, pageOf, pageQuery } from './paging.ts'
-import type { ConsoleServices } from './services.ts'
-import { checkTag, requestKey, tagOf } from './tags.ts'
+import { PostriderError } from '../../errors.ts'
 
 export const idText = '1-64 of a-z, 0-9, "_" and "-"; never changed or reused'
 export const idParams = z.object({ id: z.string().describe('Its id.') })
@@ -175,4 +175,37 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
       }),
     ),
   ]
+}
+
+/** What views need to know beside the settings. */
+export interface ShownFacts {
+  /** For how long what a pause holds is kept, in ms; null without a limit, or where it is not known. */
+  heldKeptMs: number | null
+}
+
+/** One kind of setting, for commands and admin API alike: `T` is one of it, `V` how it is shown. */
+export interface SettingKind<T extends { id: string }, V> {
+  /** For people: `source`. */
+  one: string
+  /** Of what is shown. */
+  schema: z.ZodType<V>
+  /** In the order of their creation. */
+  all(state: SettingsState): ReadonlyMap<string, T>
+  /** Whether lists have it; unless given they have all. */
+  isListed?(item: T): boolean
+  view(item: T, state: SettingsState, facts?: ShownFacts): V
+}
+
+/** Throws `not_found`. */
+export function settingIn<T extends { id: string }>(
+  { one, all }: Pick<SettingKind<T, unknown>, 'one' | 'all'>,
+  state: SettingsState,
+  id: string,
+): T {
+  const found = all(state).get(id)
+  if (found) return found
+  throw new PostriderError(
+    'not_found',
+    `${one} ${JSON.stringify(id)} does not exist; \`postrider ${one}s list\` shows all`,
+  )
 }

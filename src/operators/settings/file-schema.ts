@@ -1,14 +1,13 @@
 // A settings file: sources, destinations, audiences and computed traits, each with what the admin API takes to create
 // it, so that whatever is added there can stand in a file, too. Secrets are referred to, and never in it.
 import { z } from 'zod'
-import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
 import type { WantedSecret, WantedSettings } from '../../core/apply/wanted-settings.ts'
+import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
 import { sourceDefaults } from '../../core/settings/settings.ts'
-import { computationCreate } from '../../operators/audiences/operations.ts'
-import { destinationCreate } from '../api/resources/destination-schemas.ts'
-import { sourceCreate } from '../api/resources/sources.ts'
-import { newWriteKey } from '../sources.ts'
+import { computationCreate } from '../audiences/operations.ts'
+import { destinationCreate } from '../destinations/operations.ts'
+import { sourceCreate, newWriteKey } from '../sources/sources.ts'
 
 /** Of each kind: more do not fit into one event of the settings in any case. */
 const maxOfKind = 10_000

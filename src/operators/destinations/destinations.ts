@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import type { Outcome } from '../core/delivery/outcome.ts'
-import { optionsShape } from '../core/settings/destination-options.ts'
-import type { Destination, Pause, SealedSecret, SettingsState } from '../core/settings/settings.ts'
-import type { SettingKind, ShownFacts } from './setting-kind.ts'
+import { includesRole, type Role } from '../../core/access/roles.ts'
+import type { Outcome } from '../../core/delivery/outcome.ts'
+import { optionsShape } from '../../core/settings/destination-options.ts'
+import type { Destination, Pause, SealedSecret, SettingsState, SettingsAggregate } from '../../core/settings/settings.ts'
+import type { SettingKind, ShownFacts } from '../settings/setting-operations.ts'
+import type { SettingsWriter } from '../settings/writer.ts'
 
 const shownSecret = z
   .object({
@@ -117,3 +119,55 @@ export const sampleView = ({ number, url, outcome }: SampleResult) => ({
   durationMs: Math.round(outcome.durationMs),
   detail: outcome.detail,
 })
+
+/** White space is no part of a URL that can be set: what a reader exports cannot be applied by mistake. */
+const hidden = '[not shown to a reader]'
+
+/**
+ * A destination's URL as it is shown to a role. Queries often hold a token of the receiver, which a reader must not have:
+ * names are kept, values are not, and what has no name is taken for a value.
+ */
+export function urlFor(role: Role, url: string): string {
+  const end = url.search(/[?#]/)
+  if (includesRole(role, 'operator') || end < 0) return url
+  const [query, ...fragment] = url.slice(end).split('#')
+  const pairs = query!
+    .slice(1)
+    .split('&')
+    .map((pair) => (pair === '' ? '' : pair.replace(/^([^=]*=)?.*$/s, `$1${hidden}`)))
+  return (
+    url.slice(0, end) +
+    (query!.startsWith('?') ? `?${pairs.join('&')}` : '') +
+    (fragment.join('#') === '' ? '' : `#${hidden}`)
+  )
+}
+
+export function destinationFor(role: Role, destination: Destination): Destination {
+  const urls = destination.urls.map((each) => ({ ...each, url: urlFor(role, each.url) }))
+  return { ...destination, urls }
+}
+
+/** The settings that an operation works with for a caller of that role: a reader finds URLs as a reader may see them. */
+export const settingsFor = (role: Role, settings: SettingsWriter): SettingsWriter =>
+  includesRole(role, 'operator') ? settings : settingsForReaders(settings)
+
+const settingsForReaders = (settings: SettingsWriter): SettingsWriter => ({
+  get state() {
+    return stateForReaders(settings.state)
+  },
+  hostRefusal: settings.hostRefusal,
+  authorAfter: (version) => settings.authorAfter(version),
+  catchUp: (signal) => settings.catchUp(signal),
+  execute: (command) => settings.execute(command),
+  perform: (command, options) => settings.perform(command, options),
+})
+
+/** Of the newest settings: there can be 100,000 destinations, and an operation asks more than once. */
+let newest: { of: SettingsAggregate; shown: SettingsAggregate } | null = null
+
+function stateForReaders(state: SettingsAggregate): SettingsAggregate {
+  if (newest?.of === state) return newest.shown
+  const shown = [...state.destinations].map(([id, each]) => [id, destinationFor('reader', each)] as const)
+  newest = { of: state, shown: { ...state, destinations: new Map(shown) } }
+  return newest.shown
+}

@@ -1,12 +1,16 @@
 // What the commands of sources, tokens, secrets and the settings as a whole have beside their operations.
-import type { SourceView } from '../../console/sources.ts'
-import type { HistoryEntry } from '../../console/history/history.ts'
-import type { GivenSettingsFile } from '../../console/settings-file/file-schema.ts'
-import type { TokenView } from '../../console/tokens.ts'
-import { count, printable, table } from '../output.ts'
-import type { CommandShape } from '../operations/operation-command.ts'
-import { changeLines } from './change-lines.ts'
-import { settingsYaml } from './yaml-file.ts'
+import { Command } from 'commander'
+import { runAction } from '../../commands/context.ts'
+import { usageError, type JsonFlag } from '../../commands/flags.ts'
+import type { CommandShape } from '../../commands/operations/operation-command.ts'
+import { inSession } from '../../commands/operations/session.ts'
+import { count, printable, table, print, printJson } from '../../commands/output.ts'
+import { PostriderError } from '../../errors.ts'
+import type { SourceView } from '../sources/sources.ts'
+import type { TokenView } from '../tokens/tokens.ts'
+import { settingsYaml } from './file-command.ts'
+import type { GivenSettingsFile } from './file-schema.ts'
+import type { HistoryEntry, ChangedSetting } from './history.ts'
 
 interface Rotation {
   dryRun: boolean
@@ -80,4 +84,53 @@ export const settingsShapes: Readonly<Record<string, CommandShape>> = {
     json: ({ settings }: { settings: GivenSettingsFile }) => settings,
     text: ({ settings }: { settings: GivenSettingsFile }) => settingsYaml(settings).trimEnd(),
   },
+}
+
+const maxValueLength = 200
+
+/** What changed of one thing, for people: its name, and a line for each field. */
+export function changeLines({ kind, id, created, changes }: ChangedSetting): string[] {
+  const sign = created ? '+' : '~'
+  return [
+    `${sign} ${kind} ${id}`,
+    ...changes.map(({ field, from, to }) =>
+      created ? `    ${field}: ${shown(to)}` : `    ${field}: ${shown(from)} -> ${shown(to)}`,
+    ),
+  ]
+}
+
+function shown(value: unknown): string {
+  if (value === null) return 'none'
+  const text = printable(typeof value === 'string' ? value : JSON.stringify(value))
+  return text.length <= maxValueLength ? text : `${text.slice(0, maxValueLength)}…`
+}
+
+export const skipCommand = (): Command =>
+  new Command('skip')
+    .argument('<offset>', 'in the settings log')
+    .summary('Pass over an event that this version cannot read')
+    .description(
+      'Passes over the event at this offset of the settings log, where the settings stand still because this version ' +
+        'cannot read it: errors and /readyz name the offset. Right when nobody will ever run the version that wrote it; ' +
+        'otherwise upgrade. The skip is kept in the log: every process goes on at once, and each later start does so ' +
+        'too. A version that can read the event still follows it. What is no settings event at all is ignored anyway.',
+    )
+    .option('--json', 'as JSON')
+    .action(runAction(skip))
+
+async function skip(text: string, { json }: JsonFlag, command: Command): Promise<void> {
+  if (!/^\d{1,15}$/.test(text))
+    throw usageError(`an offset is a whole number from 0, not ${JSON.stringify(text)}`)
+  const offset = Number(text)
+  await inSession(
+    command,
+    async ({ settings }) => {
+      await settings.skip(offset)
+      const { version } = settings.state
+      if (json) printJson({ skipped: offset, version, heldAt: settings.heldAt })
+      else print(`the event at offset ${offset} is skipped; the settings are at version ${version}`)
+      if (settings.heldAt !== null) throw new PostriderError('setup', settings.problem!)
+    },
+    'look',
+  )
 }

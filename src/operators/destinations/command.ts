@@ -1,0 +1,314 @@
+// How destinations are shown to people: a row, or a page.
+// What the commands of destinations have beside their operations.
+import { readFileSync } from 'node:fs'
+import { Option, type Command } from 'commander'
+import { repeatable, usageError } from '../../commands/flags.ts'
+import type { CommandShape } from '../../commands/operations/operation-command.ts'
+import type { CommandSession } from '../../commands/operations/session.ts'
+import { printable, table } from '../../commands/output.ts'
+import { tagOf } from '../../console/api/tags.ts'
+import { destinationOptions, optionNames, type OptionName } from '../../core/settings/destination-options.ts'
+import { settingIn } from '../settings/setting-operations.ts'
+import { type DestinationView, destinationKind, type sampleView } from './destinations.ts'
+
+export const headings = ['ID', 'NAME', 'STATE', 'SOURCES', 'URLS', 'SIGNED']
+
+export function rowOf(view: DestinationView): (string | number)[] {
+  const gone = view.urls.filter(({ goneAt }) => goneAt !== null).length
+  return [
+    view.id,
+    view.name,
+    stateOf(view),
+    view.sourceIds.join(', '),
+    gone === 0 ? String(view.urls.length) : `${view.urls.length} (${gone} gone)`,
+    view.sharedSecret ? 'yes' : 'no',
+  ]
+}
+
+export function pageOf(view: DestinationView): string {
+  const { sharedSecret, earlierSecret } = view
+  const lines: Line[] = [
+    ['id', view.id],
+    ['name', view.name],
+    ['state', view.enabled ? 'enabled' : 'disabled'],
+    ...pauseLines(view),
+    ['sources', view.sourceIds.join(', ')],
+    ['shared secret', sharedSecret ? `fingerprint ${sharedSecret.fingerprint}` : 'none: requests are not signed'],
+    ...(earlierSecret ? [['', `fingerprint ${earlierSecret.fingerprint}, still active`] as const] : []),
+    ...optionNames.flatMap((name) => optionLines(name, view[name])),
+    ...view.urls.flatMap(({ number, id, url, headers, goneAt }): Line[] => [
+      [`URL ${number}`, `${url} (id ${id})`],
+      ...headers.map(({ name, fingerprint }) => ['', `${name}: fingerprint ${fingerprint}`] as const),
+      ...(goneAt === null
+        ? []
+        : [
+            [
+              '',
+              `gone since ${goneAt}: it answered 410. Once it is back: postrider destinations enable ${view.id}`,
+            ] as const,
+          ]),
+    ]),
+  ]
+  const width = Math.max(...lines.map(([label]) => label.length))
+  return lines.map(([label, text]) => `${label.padEnd(width)}  ${printable(text)}`).join('\n')
+}
+
+type Line = readonly [label: string, text: string]
+
+/** What differs from how most destinations work. */
+function optionLines(name: OptionName, value: unknown): Line[] {
+  const { fallback, label } = destinationOptions[name]
+  if (value === fallback) return []
+  const texts = Array.isArray(value) ? (value as string[]) : [value === true ? 'on' : String(value)]
+  return texts.map((text, index) => [index === 0 ? label.toLowerCase() : '', text])
+}
+
+function stateOf({ enabled, pause }: DestinationView): string {
+  if (!enabled) return 'disabled'
+  if (pause === null) return 'enabled'
+  return pause.until === null ? 'paused' : `paused until ${pause.until}`
+}
+
+function pauseLines({ id, enabled, pause }: DestinationView): Line[] {
+  if (pause === null) return []
+  const { since, until, keptUntil } = pause
+  const end = until === null ? `until \`postrider destinations resume ${id}\`` : `until ${until}`
+  return [
+    ['paused', `since ${since}, ${end}`],
+    ...(enabled ? [] : [['', 'while it is disabled, its calls are skipped and not held'] as const]),
+    ...(keptUntil === null
+      ? []
+      : [['', `what it holds is kept until ${keptUntil}, and longer the later it came`] as const]),
+  ]
+}
+
+export interface EndpointFlags {
+  header?: string[]
+  headerFile?: string[]
+  removeHeader?: string[]
+  secret?: string
+  secretFile?: string
+  addSecret?: string
+  addSecretFile?: string
+  /** True: all of them. */
+  removeSecret?: string[] | true
+}
+
+/** The flags that carry secrets; `create` and `update` have them alike. */
+export function addSecretFlags(command: Command): Command {
+  return command
+    .addOption(
+      repeatable(
+        '--header <header>',
+        'a static header as "URL-number:Name: value", URLs counted from 1; repeatable',
+      ),
+    )
+    .addOption(
+      repeatable(
+        '--header-file <header>',
+        'the same with the value in a file, as "URL-number:Name:file": it shows in no process list or shell history',
+      ),
+    )
+    .addOption(
+      new Option('--secret <secret>', 'sign requests with this shared secret, 1-256 bytes').conflicts([
+        'secretFile',
+        'removeSecret',
+        'addSecret',
+        'addSecretFile',
+      ]),
+    )
+    .addOption(
+      new Option(
+        '--secret-file <file>',
+        'the same from a file, less the line’s end: it shows in no process list or shell history',
+      ).conflicts(['removeSecret', 'addSecret', 'addSecretFile']),
+    )
+}
+
+/** The flags for changing from one shared secret to another; only `update` has them. */
+export function addRotationFlags(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '--add-secret <secret>',
+        'sign with this shared secret from now on; the one before it stays active beside it',
+      ).conflicts('addSecretFile'),
+    )
+    .addOption(new Option('--add-secret-file <file>', 'the same from a file, less the line’s end'))
+    .addOption(
+      new Option(
+        '--remove-secret [fingerprint]',
+        'takes the secret with this fingerprint away, or all: then requests are not signed; repeatable',
+      ).argParser((value: string, previous: string[] | true = []) =>
+        previous === true ? true : [...previous, value],
+      ),
+    )
+}
+
+/** A header to set at a URL, by its number from 1; null takes it away. */
+export interface GivenHeader {
+  urlNumber: number
+  name: string
+  value: string | null
+}
+
+/** Throws `usage`; never repeats a flag, for it may hold a secret. */
+export function givenHeaders(flags: EndpointFlags): GivenHeader[] {
+  const plain = placed('--header', flags.header, '"URL-number:Name: value", such as "1:X-Team: blue"')
+  const inFiles = placed(
+    '--header-file',
+    flags.headerFile,
+    '"URL-number:Name:file", such as "1:Authorization:token.txt"',
+  )
+  const removed = (flags.removeHeader ?? []).map((text) => {
+    const match = /^(\d{1,3}):([^:]+)$/.exec(text)
+    if (!match) throw usageError('--remove-header takes "URL-number:Name", such as "1:X-Team", and no value')
+    return { urlNumber: Number(match[1]), name: match[2]!.trim(), value: null }
+  })
+  return [
+    ...plain.map(({ rest, ...header }) => ({ ...header, value: rest.replace(/^[ \t]+|[ \t]+$/g, '') })),
+    ...inFiles.map(({ rest, ...header }) => ({ ...header, value: contentOf(rest, '--header-file') })),
+    ...removed,
+  ]
+}
+
+/** What each flag says: a URL, a header's name, and the rest. */
+const placed = (flag: string, texts: readonly string[] = [], form: string) =>
+  texts.map((text, index) => {
+    const match = /^(\d{1,3}):([^:]*):([^]*)$/.exec(text)
+    if (!match) throw usageError(`${flag} takes ${form}; the ${ordinal(index + 1)} one is not of that form`)
+    return { urlNumber: Number(match[1]), name: match[2]!.trim(), rest: match[3]! }
+  })
+
+/** What the flags ask for in shared secrets, as a request has it. Throws `usage`. */
+export function givenSecrets(flags: EndpointFlags): {
+  sharedSecret?: string | null
+  addSecret?: string
+  removeSecrets?: string[]
+} {
+  const { secret, secretFile, addSecret, addSecretFile, removeSecret } = flags
+  const shared = secret ?? (secretFile && contentOf(secretFile, '--secret-file'))
+  const added = addSecret ?? (addSecretFile && contentOf(addSecretFile, '--add-secret-file'))
+  // All go; one that is added replaces them.
+  if (removeSecret === true) return { sharedSecret: added ?? null }
+  return {
+    ...(shared !== undefined && { sharedSecret: shared }),
+    ...(added !== undefined && { addSecret: added }),
+    ...(removeSecret && { removeSecrets: removeSecret }),
+  }
+}
+
+/** Less the end of its line. Throws `usage`. */
+function contentOf(file: string, flag: string): string {
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw usageError(`${flag} ${file} cannot be read (${code})`)
+  }
+}
+
+function ordinal(number: number): string {
+  return ['first', 'second', 'third', 'fourth', 'fifth'][number - 1] ?? `${number}th`
+}
+
+interface UrlFlags extends EndpointFlags {
+  url?: string[]
+}
+
+const urlFlag = () => repeatable('--url <url>', 'http or https, absolute; repeatable, at most 5')
+
+/** URLs, with the headers that are set at each by its number. */
+function urlsOf(urls: readonly string[], headers: readonly GivenHeader[]) {
+  const outside = headers.find(({ urlNumber }) => urlNumber < 1 || urlNumber > urls.length)
+  if (outside)
+    throw usageError(`--header names URL ${outside.urlNumber}; there are ${urls.length}, counted from 1`)
+  return urls.map((url, index) => ({
+    url,
+    headers: Object.fromEntries(
+      headers.filter(({ urlNumber }) => urlNumber === index + 1).map(({ name, value }) => [name, value]),
+    ),
+  }))
+}
+
+const names = {
+  urls: '--url',
+  sharedSecret: '--secret',
+  addSecret: '--add-secret',
+  removeSecrets: '--remove-secret',
+}
+
+const page: CommandShape = { text: (view: DestinationView) => pageOf(view) }
+
+const create: CommandShape = {
+  ...page,
+  names,
+  addFlags(command) {
+    addSecretFlags(command.addOption(urlFlag().makeOptionMandatory()))
+  },
+  read(options) {
+    const flags = options as UrlFlags
+    const urls = urlsOf(flags.url!, givenHeaders(flags))
+    const body = { urls, ...givenSecrets(flags) }
+    return () => ({ body })
+  },
+}
+
+const update: CommandShape = {
+  ...page,
+  names,
+  addFlags(command: Command) {
+    addRotationFlags(
+      addSecretFlags(
+        command
+          .addOption(urlFlag())
+          .addOption(
+            repeatable('--remove-header <header>', 'takes a header away, as "URL-number:Name"; repeatable'),
+          ),
+      ),
+    )
+  },
+  read(options, [id]) {
+    const flags = options as UrlFlags
+    const [headers, secrets] = [givenHeaders(flags), givenSecrets(flags)]
+    return ({ settings: { state } }: CommandSession) => {
+      if (headers.length === 0 && flags.url === undefined) return { body: secrets }
+      // Headers go by the number of their URL: the URLs must be those that they were counted in.
+      const found = settingIn(destinationKind, state, id!)
+      const urls = urlsOf(flags.url ?? found.urls.map(({ url }) => url), headers)
+      return { body: { ...secrets, urls }, ifMatch: tagOf(found) }
+    }
+  },
+}
+
+export const destinationShapes: Readonly<Record<string, CommandShape>> = {
+  listDestinations: {
+    row: { headings, of: rowOf },
+    none: 'no destinations; `postrider destinations create --help` shows how to add one',
+  },
+  showDestination: page,
+  enableDestination: page,
+  disableDestination: page,
+  pauseDestination: page,
+  resumeDestination: page,
+  createDestination: create,
+  updateDestination: update,
+  testDestination: {
+    text: ({ data }: { data: ReturnType<typeof sampleView>[] }, { context: { config } }) =>
+      [
+        table(
+          ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
+          data.map(({ number, url, outcome, status, durationMs, detail }) => [
+            String(number),
+            outcome,
+            String(status ?? '-'),
+            durationMs,
+            url,
+            detail ?? '',
+          ]),
+        ),
+        `Sent from this machine with this command's settings (WEBHOOK_ALLOWED_NETWORKS: ${config.allowedNetworks.join() || 'not set'}); forwarders may have others.`,
+      ].join('\n'),
+    hasFailed: ({ succeeded }: { succeeded: boolean }) => !succeeded,
+  },
+}

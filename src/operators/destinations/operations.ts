@@ -1,0 +1,302 @@
+import { z } from 'zod'
+import { RequestRefused } from '../../console/api/errors.ts'
+import { operation, type Operation, type ApiAnswer } from '../../console/api/operation.ts'
+import type { ConsoleServices } from '../../console/api/services.ts'
+import { checkTag, tagOf } from '../../console/api/tags.ts'
+import { parseTimestamp } from '../../core/call/timestamp.ts'
+import { outcomeKinds } from '../../core/delivery/outcome.ts'
+import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
+import { parseDuration } from '../../core/duration.ts'
+import { rateOf } from '../../core/pacing/rate.ts'
+import type { HeaderEdit, SettingsCommand } from '../../core/settings/commands.ts'
+import { optionsShape, givenOptions, type OptionsEdit } from '../../core/settings/destination-options.ts'
+import { maxUrls } from '../../core/settings/destination-rules.ts'
+import { sealerFor, type Sealer } from '../settings/secrets.ts'
+import { idText, settingIn, idParams, settingOperations, shownFacts } from '../settings/setting-operations.ts'
+import { destinationKind, sampleView, newPauseId } from './destinations.ts'
+
+const urlText = 'http or https, absolute, without credentials.'
+const secretText = '1-256 bytes. Kept encrypted and never shown again.'
+const anyKey = z
+  .boolean()
+  .default(false)
+  .describe(
+    'Encrypt under the first key of SECRETS_KEY even where the settings hold secrets that it does not open.',
+  )
+
+const maxSources = 1_000
+/** Each can be named by its fingerprint once; there are two at most. */
+const maxRemoved = 10
+
+const optionsGiven = z.object(optionsShape).partial()
+
+const sourceIds = z.array(z.string()).max(maxSources)
+
+export const destinationCreate = z
+  .strictObject({
+    id: z.string().describe(idText),
+    name: z.string().describe('For people.'),
+    sourceIds: sourceIds.describe('The sources whose calls it gets.'),
+    urls: z
+      .array(
+        z.strictObject({
+          url: z.string().describe(urlText),
+          headers: z
+            .record(z.string(), z.string())
+            .meta({ maxProperties: maxHeadersPerUrl })
+            .optional()
+            .describe('Static headers. Values are kept encrypted.'),
+        }),
+      )
+      .max(maxUrls)
+      .describe('1-5. One that takes a call is enough, unless `deliverTo` is `every`.'),
+    sharedSecret: z.string().nullable().optional().describe(secretText),
+    ...optionsGiven.shape,
+    enabled: z.boolean().default(true),
+    anyKey,
+  })
+  .meta({ id: 'DestinationCreate' })
+
+export const destinationUpdate = z
+  .strictObject({
+    name: z.string().optional().describe('For people.'),
+    sourceIds: sourceIds.optional().describe('The whole new list.'),
+    urls: z
+      .array(
+        z.strictObject({
+          url: z.string().describe(urlText),
+          headers: z
+            .record(z.string(), z.string().nullable())
+            // All that there are can be taken away, and as many be set.
+            .meta({ maxProperties: 2 * maxHeadersPerUrl })
+            .optional()
+            .describe('Headers to set; null takes one away; others stay as they are.'),
+        }),
+      )
+      .max(maxUrls)
+      .optional()
+      .describe(
+        'The whole new list. A URL that stays keeps its id and headers, a new one has none but those given.',
+      ),
+    sharedSecret: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('Replaces all that there are; null takes them away.'),
+    addSecret: z
+      .string()
+      .optional()
+      .describe('Becomes the newest, which signs X-Signature; the one before stays active beside it.'),
+    removeSecrets: z.array(z.string()).max(maxRemoved).optional().describe('Fingerprints.'),
+    ...optionsGiven.shape,
+    anyKey,
+  })
+  .meta({ id: 'DestinationUpdate' })
+
+export const sampleOutcomes = z
+  .object({
+    succeeded: z.boolean().describe('Whether every URL took it.'),
+    data: z.array(
+      z.object({
+        number: z.number().int().describe('The URL, from 1.'),
+        url: z.string(),
+        outcome: z.enum(outcomeKinds),
+        status: z.number().int().nullable().describe('The HTTP status; null when none came.'),
+        durationMs: z.number().int(),
+        detail: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'SampleOutcomes' })
+
+export const destinationOperations: Operation[] = [
+  ...settingOperations({
+    ...destinationKind,
+    name: 'Destination',
+    isVersioned: true,
+    flags: {
+      sourceIds: 'source',
+      urls: null,
+      sharedSecret: null,
+      addSecret: null,
+      removeSecrets: null,
+      enabled: '!disabled',
+    },
+    createBody: destinationCreate,
+    updateBody: destinationUpdate,
+    texts: {
+      show: { summary: 'One destination, and whether its URLs are gone' },
+      update: { summary: 'Change what is given, and nothing else' },
+      enable: { summary: 'Send to it again, also to URLs that were gone' },
+      disable: { summary: 'Send it nothing' },
+    },
+    create(body, { settings, secrets }) {
+      const { id, name, sourceIds, urls, sharedSecret = null, enabled, anyKey } = body
+      const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
+      const command = {
+        type: 'create_destination',
+        id,
+        name,
+        sourceIds,
+        urls: urls.map(({ url }) => url),
+        headers: headerEdits(urls, sealer),
+        sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
+        options: optionsEdit(body),
+        enabled,
+      } as const
+      const asked = {
+        ...command,
+        sharedSecret: command.sharedSecret?.fingerprint,
+        headers: command.headers.map(({ value, ...header }) => ({ ...header, value: value?.fingerprint })),
+      }
+      return { command, asked, check: sealer.check }
+    },
+    update(id, body, { settings, secrets }) {
+      const { name, sourceIds, urls, sharedSecret, addSecret, removeSecrets, anyKey } = body
+      const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
+      const command = {
+        type: 'update_destination',
+        id,
+        name,
+        sourceIds,
+        urls: urls?.map(({ url }) => url),
+        headers: urls && headerEdits(urls, sealer),
+        ...(sharedSecret !== undefined && {
+          sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
+        }),
+        ...(addSecret !== undefined && { addSecret: sealer.newSecret(addSecret) }),
+        removeSecrets,
+        options: optionsEdit(body),
+      } as const
+      return { command, check: sealer.check }
+    },
+  }),
+  operation({
+    id: 'testDestination',
+    route: 'POST /destinations/{id}/test',
+    command: 'destinations test',
+    role: 'operator',
+    summary: 'Send one sample call to each URL, once, enabled or not, from the console and with its settings',
+    params: idParams,
+    success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
+    async handle({ params: { id } }, { settings, sendSample }) {
+      const results = await sendSample(settingIn(destinationKind, settings.state, id))
+      const data = results.map(sampleView)
+      return { status: 200, body: { succeeded: data.every(({ outcome }) => outcome === 'success'), data } }
+    },
+  }),
+]
+
+function headerEdits(
+  urls: readonly { headers?: Record<string, string | null> | undefined }[],
+  sealer: Sealer,
+): HeaderEdit[] {
+  return urls.flatMap(({ headers = {} }, index) =>
+    Object.entries(headers).map(([name, value]) => ({
+      urlNumber: index + 1,
+      name,
+      value: value === null ? null : sealer.newSecret(value),
+    })),
+  )
+}
+
+/** The options among the fields of a body. */
+function optionsEdit(body: OptionsEdit): OptionsEdit | undefined {
+  const edit = givenOptions({ ...body, maxRate: body.maxRate && rateOf(body.maxRate) })
+  return Object.keys(edit).length > 0 ? edit : undefined
+}
+
+const pauseBody = z
+  .strictObject({
+    for: z
+      .string()
+      .max(20)
+      .optional()
+      .describe('How long, such as `30m`, `2h` or `1d`; without, until it is resumed.'),
+    until: z
+      .string()
+      .max(40)
+      .optional()
+      .describe('When it ends by itself, as an ISO 8601 time; instead of `for`.'),
+  })
+  .meta({ id: 'DestinationPause' })
+
+const success = { status: 200, description: 'The destination.', schema: destinationKind.schema, hasTag: true }
+
+export const pauseOperations: Operation[] = [
+  operation({
+    id: 'pauseDestination',
+    route: 'POST /destinations/{id}/pause',
+    command: 'destinations pause',
+    role: 'operator',
+    summary: 'Hold its calls, for a while or until it is resumed',
+    description:
+      'Nothing is attempted meanwhile: calls and retries that come due are held, and are sent after the pause. One that ' +
+      'is paused already stays so under the same pause, with this end.',
+    params: idParams,
+    body: pauseBody,
+    hasPrecondition: true,
+    success,
+    handle({ params: { id }, body, ifMatch }, services) {
+      const at = services.now()
+      const command = {
+        type: 'pause_destination',
+        id,
+        pauseId: newPauseId(),
+        at,
+        until: endOf(body, at),
+      } as const
+      return change(command, ifMatch, services)
+    },
+  }),
+  operation({
+    id: 'resumeDestination',
+    route: 'POST /destinations/{id}/resume',
+    command: 'destinations resume',
+    role: 'operator',
+    summary: 'End its pause',
+    params: idParams,
+    hasPrecondition: true,
+    success,
+    handle({ params: { id }, ifMatch }, services) {
+      return change({ type: 'resume_destination', id, pauseId: null, at: services.now() }, ifMatch, services)
+    },
+  }),
+]
+
+async function change(
+  command: Extract<SettingsCommand, { type: 'pause_destination' | 'resume_destination' }>,
+  ifMatch: string | null,
+  services: ConsoleServices,
+): Promise<ApiAnswer> {
+  const { id } = command
+  const { settings } = services
+  await settings.perform(command, { check: ({ destinations }) => checkTag(ifMatch, destinations.get(id)) })
+  const { state } = settings
+  const found = settingIn(destinationKind, state, id)
+  return {
+    status: 200,
+    headers: { ETag: tagOf(found) },
+    body: destinationKind.view(found, state, await shownFacts([found], services)),
+  }
+}
+
+/** In epoch ms; null for a pause without an end. */
+function endOf({ for: lasts, until }: z.output<typeof pauseBody>, at: number): number | null {
+  const faults: { field: string; message: string }[] = []
+  const forMs = lasts === undefined ? null : parseDuration(lasts)
+  const untilAt = until === undefined ? null : parseTimestamp(until)
+  if (lasts !== undefined && forMs === null)
+    faults.push({ field: 'for', message: 'must be a duration such as 30m, 2h or 1d' })
+  if (until !== undefined && untilAt === null)
+    faults.push({ field: 'until', message: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z' })
+  if (lasts !== undefined && until !== undefined)
+    faults.push({ field: 'until', message: 'give `for` or `until`, not both' })
+  if (faults.length > 0)
+    throw new RequestRefused(
+      'invalid_request',
+      faults.map((each) => `${each.field}: ${each.message}`).join('; '),
+      faults,
+    )
+  return forMs === null ? untilAt : at + forMs
+}
