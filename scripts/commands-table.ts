@@ -1,5 +1,5 @@
-import { operations } from '../src/console/api/operations.ts'
-import { roleOf } from '../src/console/api/operation.ts'
+import { operations } from '../src/operators/operations.ts'
+import { roleOf } from '../src/operators/operation.ts'
 
 /** Which command does which operation of the admin API, as a Markdown table; docs/commands.md holds a copy, which a test compares. */
 export function commandsTable(): string {

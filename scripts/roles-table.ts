@@ -1,5 +1,5 @@
-import { operations } from '../src/console/api/operations.ts'
-import { roleOf } from '../src/console/api/operation.ts'
+import { operations } from '../src/operators/operations.ts'
+import { roleOf } from '../src/operators/operation.ts'
 import { roles, type Role } from '../src/core/access/roles.ts'
 
 const meanings: Record<Role, string> = {

@@ -1,6 +1,6 @@
 // Which commands come from operations, and what each has beside its operation.
 import { Command } from 'commander'
-import { operationOf, operations } from '../console/api/operations.ts'
+import { operationOf, operations } from '../operators/operations.ts'
 import { computationShapes } from '../operators/audiences/command.ts'
 import { deadLetterReplayShape, deadLetterShapes } from '../operators/dead-letters/command.ts'
 import { deleteUserCommand, resumeCommand, deletionShapes, suppressShape, unsuppressShape } from '../operators/deletions/command.ts'

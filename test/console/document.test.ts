@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { apiDocument } from '../../src/console/api/document.ts'
 import { rolesTable } from '../../scripts/roles-table.ts'
-import { operations } from '../../src/console/api/operations.ts'
+import { operations } from '../../src/operators/operations.ts'
 import { root } from '../support/docs.ts'
 
 type Json = Record<string, unknown>

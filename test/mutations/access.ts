@@ -107,7 +107,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'an-operation-open-to-all-unless-it-says-otherwise',
-    file: 'src/console/api/operation.ts',
+    file: 'src/operators/operation.ts',
     find: "{ role = 'admin', queryRoles = {} }: Pick<Operation,",
     replace: "{ role = 'reader', queryRoles = {} }: Pick<Operation,",
     test: {

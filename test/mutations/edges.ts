@@ -141,7 +141,7 @@ export const edges: readonly Mutation[] = [
   },
   {
     id: 'lists-looked-into-before-their-length',
-    file: 'src/console/api/check.ts',
+    file: 'src/operators/check.ts',
     find: 'const tooLong = lengthFaults(schema, value)',
     replace: 'const tooLong = lengthFaults(schema, null)',
     test: {
@@ -151,7 +151,7 @@ export const edges: readonly Mutation[] = [
   },
   {
     id: 'parameters-looked-for-in-the-prototype',
-    file: 'src/console/api/check.ts',
+    file: 'src/operators/check.ts',
     find: 'Object.hasOwn(schema.shape, name)',
     replace: 'name in schema.shape',
     test: {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { includesRole } from '../../core/access/roles.ts'
 import type { AccessTokens } from '../../core/access/tokens.ts'
-import { RequestRefused } from '../../console/api/errors.ts'
+import { RequestRefused } from '../../operators/check.ts'
 import {
   roleOf,
   type ApiAnswer,
@@ -9,7 +9,7 @@ import {
   type Operation,
   type SessionGate,
   type StartedSession,
-} from '../../console/api/operation.ts'
+} from '../../operators/operation.ts'
 import {
   adminTokenName,
   bearerKey,

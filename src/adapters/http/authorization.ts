@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Caller } from '../../console/api/operation.ts'
+import type { Caller } from '../../operators/operation.ts'
 import { isTokenForm } from '../../operators/tokens/tokens.ts'
 import type { AccessTokens } from '../../core/access/tokens.ts'
 

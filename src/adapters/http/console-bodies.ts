@@ -2,8 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { RequestRefused } from '../../console/api/errors.ts'
-import type { Operation } from '../../console/api/operation.ts'
+import { RequestRefused } from '../../operators/check.ts'
+import type { Operation } from '../../operators/operation.ts'
 import { SenderPatience } from './sender-patience.ts'
 
 /** JSON bodies; lists are streamed, and have no limit. */

@@ -1,5 +1,5 @@
-import { RequestRefused } from '../../console/api/errors.ts'
-import type { RequestLimit } from '../../console/api/operation.ts'
+import { RequestRefused } from '../../operators/check.ts'
+import type { RequestLimit } from '../../operators/operation.ts'
 
 /** Counts the requests that run, where there may be only some of them at once. */
 export class RunningRequests {

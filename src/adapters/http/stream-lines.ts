@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import type { StreamAnswer } from '../../console/api/operation.ts'
+import type { StreamAnswer } from '../../operators/operation.ts'
 
 /** How often it is looked at whether a stream may go on. */
 const judgeMs = 1_000

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { namesOf, repeatable } from '../flags.ts'
-import type { Field } from '../../console/api/fields.ts'
+import type { Field } from '../../operators/fields.ts'
 
 /** Fields whose flag has another name than theirs; with `!` before it, it means false. Null: the field has no flag. */
 export type FlagNames = Readonly<Record<string, string | null>>

@@ -1,10 +1,9 @@
-import { checked } from '../../console/api/check.ts'
-import { RequestRefused, type FieldFault } from '../../console/api/errors.ts'
-import type { Operation, SessionGate, StreamAnswer } from '../../console/api/operation.ts'
-import type { ConsoleServices } from '../../console/api/services.ts'
 import { PostriderError } from '../../errors.ts'
-import { usageError } from '../flags.ts'
+import { checked, RequestRefused, type FieldFault } from '../../operators/check.ts'
+import type { Operation, SessionGate, StreamAnswer } from '../../operators/operation.ts'
+import type { ConsoleServices } from '../../operators/services.ts'
 import { commandActor } from '../../operators/settings/actor.ts'
+import { usageError } from '../flags.ts'
 
 /** What a command asks an operation for. */
 export interface Asked {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { operation, type Operation, type ApiRequest, type LongAnswer, type RequestLimit } from '../../console/api/operation.ts'
-import type { ConsoleServices } from '../../console/api/services.ts'
+import { operation, type Operation, type ApiRequest, type LongAnswer, type RequestLimit } from '../operation.ts'
+import type { ConsoleServices } from '../services.ts'
 import { idText, idParams, listAndCreate, pathOf } from '../settings/setting-operations.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import { readList, type LineForm } from './read-list.ts'

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Lease } from '../../console/lease.ts'
+import type { Lease } from '../lease.ts'
 import type { SettingsWriter } from '../settings/writer.ts'
 import type { Computation, ComputationKind, SyncMode } from '../../core/audience/computations.ts'
 import { membershipCalls, type Membership } from '../../core/audience/membership.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { verdictView } from './runs.ts'
-import { RequestRefused } from '../../console/api/errors.ts'
-import { operation, type Operation } from '../../console/api/operation.ts'
+import { RequestRefused } from '../check.ts'
+import { operation, type Operation } from '../operation.ts'
 import { periodBounds, periodShape } from '../dead-letters/filter.ts'
 import { count } from '../statistics/operations.ts'
 

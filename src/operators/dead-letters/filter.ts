@@ -6,7 +6,7 @@ import {
 } from '../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import { parseMoment } from '../../core/duration.ts'
-import { wrongField } from '../../console/api/errors.ts'
+import { wrongField } from '../check.ts'
 
 export const momentText = 'An ISO time, UTC unless it says otherwise, or a duration ago such as 2h.'
 

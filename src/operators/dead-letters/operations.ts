@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import { longReads } from '../../console/api/limits.ts'
-import { operation, type Operation } from '../../console/api/operation.ts'
-import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../console/api/paging.ts'
 import { callTypes } from '../../core/call/analytics-call.ts'
 import { deadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
+import { longReads, operation, type Operation } from '../operation.ts'
+import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
 import { type PageStart, jsonOf, summaryOf, groupDeadLetters, groupJson } from './dead-letters.ts'
 import { deadLetterTerms, filterShape, kindShape } from './filter.ts'
 

@@ -9,7 +9,7 @@ import { type CommandShape, performed, shownOn } from '../../commands/operations
 import { inSession } from '../../commands/operations/session.ts'
 import { count, printable, table, print, printJson } from '../../commands/output.ts'
 import { withProgress } from '../../commands/progress-bar.ts'
-import { operationOf } from '../../console/api/operations.ts'
+import { operationOf } from '../operations.ts'
 import { readList } from '../audiences/read-list.ts'
 import type { DeletionState } from '../../core/erasure/deletion-book.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'

@@ -1,4 +1,4 @@
-import type { Lease } from '../../console/lease.ts'
+import type { Lease } from '../lease.ts'
 import { RequestKeyReused } from '../settings/writer.ts'
 import { type DeletionState, deletionState } from '../../core/erasure/deletion-book.ts'
 import type { SourceProgress } from '../../core/erasure/deletion-progress.ts'

@@ -2,11 +2,10 @@ import { z } from 'zod'
 import { deletionStates } from '../../core/erasure/deletion-book.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
+import { RequestRefused } from '../check.ts'
+import { operation, type LongAnswer, type Operation } from '../operation.ts'
+import { page, pageOf, pageQuery, requestKey } from '../schemas.ts'
 import { reportOf, statusOf, summaryOf, type DeletionOptions } from './deletions.ts'
-import { RequestRefused } from '../../console/api/errors.ts'
-import { operation, type LongAnswer, type Operation } from '../../console/api/operation.ts'
-import { page, pageOf, pageQuery } from '../../console/api/paging.ts'
-import { requestKey } from '../../console/api/tags.ts'
 
 const count = (text: string) => z.number().int().describe(text)
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { destinationOptions, optionsShape, type OptionName } from '../../core/settings/destination-options.ts'
-import { fieldsOf, type Field } from '../../console/api/fields.ts'
+import { fieldsOf, type Field } from '../fields.ts'
 
 /** An option of a destination as the page's form shows it. */
 export type OptionField = Pick<Field, 'type' | 'choices' | 'isNullable' | 'isLong' | 'text'> & {

@@ -1,7 +1,7 @@
 // What `postrider tail` has beside its operation.
 import type { z } from 'zod'
 import type { callSchema, lineSchema } from './operations.ts'
-import { operationOf } from '../../console/api/operations.ts'
+import { operationOf } from '../operations.ts'
 import { optionsOf, type CommandShape } from '../../commands/operations/operation-command.ts'
 import { performStream } from '../../commands/operations/perform.ts'
 import { count, print, printable } from '../../commands/output.ts'

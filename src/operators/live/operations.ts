@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { errorSchema } from '../../console/api/errors.ts'
-import { operation, type RequestLimit } from '../../console/api/operation.ts'
+import { errorSchema } from '../check.ts'
+import { operation, type RequestLimit } from '../operation.ts'
 import { callTypes } from '../../core/call/analytics-call.ts'
 import { maxCallsPerSecond } from '../../core/live-tail/tail-sample.ts'
 import { settingIn, idParams } from '../settings/setting-operations.ts'

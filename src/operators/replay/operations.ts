@@ -1,25 +1,17 @@
 import { z } from 'zod'
 import { callTypes } from '../../core/call/analytics-call.ts'
-import {
-  destinationsOf,
-  kindsUnlessChosen,
-  replayKinds,
-  replayStates,
-  type ReplayRange,
-} from '../../core/replay/replay-job.ts'
+import { destinationsOf, kindsUnlessChosen, replayKinds, replayStates, type ReplayRange } from '../../core/replay/replay-job.ts'
 import { maxDeadLetterIds, maxReplayRate } from '../../core/replay/replay-rules.ts'
 import { maxEvents } from '../../core/settings/destination-options.ts'
-import { timesOfCall } from './terms.ts'
+import { wrongField } from '../check.ts'
+import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from '../dead-letters/filter.ts'
+import { longReads, operation, type Operation } from '../operation.ts'
+import { page, pageOf, pageQuery, requestKey } from '../schemas.ts'
+import type { ConsoleServices } from '../services.ts'
+import { idParams } from '../settings/setting-operations.ts'
 import { maxResults } from './dry-run.ts'
 import { dryRunView, jobView, statusView } from './replays.ts'
-import { wrongField } from '../../console/api/errors.ts'
-import { longReads } from '../../console/api/limits.ts'
-import { operation, type Operation } from '../../console/api/operation.ts'
-import { page, pageOf, pageQuery } from '../../console/api/paging.ts'
-import type { ConsoleServices } from '../../console/api/services.ts'
-import { idParams } from '../settings/setting-operations.ts'
-import { requestKey } from '../../console/api/tags.ts'
-import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from '../dead-letters/filter.ts'
+import { timesOfCall } from './terms.ts'
 
 const count = (text: string) => z.number().int().describe(text)
 const time = z.string()

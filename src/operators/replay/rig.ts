@@ -5,7 +5,7 @@ import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type { ReplayTotals } from '../../core/replay/replay-job.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import type { StoredDeadLetter, StoredRecord } from '../dead-letters/dead-letters.ts'
-import type { Lease } from '../../console/lease.ts'
+import type { Lease } from '../lease.ts'
 import type { TimedSettings } from '../why/facts.ts'
 import type { SettingsWriter } from '../settings/writer.ts'
 

@@ -1,13 +1,12 @@
 // What sources, destinations, audiences and computed traits have in common in the API.
 import { z } from 'zod'
-import { operation, type ApiAnswer, type Operation } from '../../console/api/operation.ts'
-import { page, pageOf, pageQuery } from '../../console/api/paging.ts'
-import type { ConsoleServices } from '../../console/api/services.ts'
-import { checkTag, requestKey, tagOf } from '../../console/api/tags.ts'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
 import { evolve } from '../../core/settings/events.ts'
 import { initialSettings, type SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError } from '../../errors.ts'
+import { operation, type ApiAnswer, type Operation } from '../operation.ts'
+import { page, pageOf, pageQuery, checkTag, requestKey, tagOf } from '../schemas.ts'
+import type { ConsoleServices } from '../services.ts'
 
 export const idText = '1-64 of a-z, 0-9, "_" and "-"; never changed or reused'
 export const idParams = z.object({ id: z.string().describe('Its id.') })

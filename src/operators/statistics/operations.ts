@@ -1,8 +1,8 @@
 // What several answers of the statistics consist of.
 import { z } from 'zod'
-import { RequestRefused } from '../../console/api/errors.ts'
-import { operation, type Operation } from '../../console/api/operation.ts'
-import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../console/api/paging.ts'
+import { RequestRefused } from '../check.ts'
+import { operation, type Operation } from '../operation.ts'
+import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import { attemptBuckets } from '../../core/ledger/tally.ts'
 import { maxPoints, pointsOf, type AskedPeriod, type Points } from '../../core/statistics/period.ts'

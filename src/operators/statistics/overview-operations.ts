@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { wrongField } from '../../console/api/errors.ts'
-import { operation, type Operation } from '../../console/api/operation.ts'
+import { wrongField } from '../check.ts'
+import { operation, type Operation } from '../operation.ts'
 import { infrastructureSchema } from '../infrastructure/infrastructure.ts'
 import { parseDuration } from '../../core/duration.ts'
 import { isoOrNull } from '../../core/iso-time.ts'

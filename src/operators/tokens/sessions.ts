@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { roles } from '../../core/access/roles.ts'
-import { wrongField } from '../../console/api/errors.ts'
-import { operation, type Operation } from '../../console/api/operation.ts'
+import { wrongField } from '../check.ts'
+import { operation, type Operation } from '../operation.ts'
 
 export const sessionSchema = z
   .object({

@@ -4,9 +4,9 @@ import { connect } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { z } from 'zod'
 import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
-import { operation } from '../../../src/console/api/operation.ts'
-import type { ConsoleServices } from '../../../src/console/api/services.ts'
-import { operations } from '../../../src/console/api/operations.ts'
+import { operation } from '../../../src/operators/operation.ts'
+import type { ConsoleServices } from '../../../src/operators/services.ts'
+import { operations } from '../../../src/operators/operations.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
 /** Sends this and nothing more; resolves with all that comes, once the server has closed the connection. */

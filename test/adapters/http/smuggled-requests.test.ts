@@ -8,7 +8,7 @@ import { openCollectorServer } from '../../../src/adapters/http/collector-server
 import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
 import { success } from '../../../src/collector/answers.ts'
 import { RequestBudget } from '../../../src/collector/request-budget.ts'
-import { operations } from '../../../src/console/api/operations.ts'
+import { operations } from '../../../src/operators/operations.ts'
 import { sendRaw } from '../../support/calls/raw-http.ts'
 import { until } from '../../support/until.ts'
 

@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { AccessTokens } from '../../../core/access/tokens.ts'
-import type { Caller } from '../../../console/api/operation.ts'
+import type { Caller } from '../../../operators/operation.ts'
 import { adminTokenName, type TokenVerdict } from '../authorization.ts'
 
 const secondsValid = 12 * 3_600

@@ -1,7 +1,7 @@
 // What the admin API consists of, as data: the server mounts operations, the OpenAPI document is made from them, and
 // the same schemas check what comes in.
 import type { z } from 'zod'
-import { includesRole, type Role } from '../../core/access/roles.ts'
+import { includesRole, type Role } from '../core/access/roles.ts'
 import type { ConsoleServices } from './services.ts'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -170,4 +170,10 @@ export function operation<
   const { route, ...rest } = given
   const [method, path] = route.split(' ')
   return { ...rest, method, path } as unknown as Operation
+}
+
+/** Reads of a whole topic. Each takes a connection, memory and time of a process that may be a collector, too. */
+export const longReads: RequestLimit = {
+  max: 4,
+  busy: '4 requests that read a whole topic are running on this console, which is all that there may be; try again when one has ended',
 }

@@ -1,0 +1,50 @@
+import { PostriderError } from '../errors.ts'
+import { computationOperations } from './audiences/operations.ts'
+import { auditOperations } from './audit/operations.ts'
+import { deadLetterOperations } from './dead-letters/operations.ts'
+import { deletionOperations } from './deletions/operations.ts'
+import { destinationOperations, pauseOperations } from './destinations/operations.ts'
+import { tailOperations } from './live/operations.ts'
+import { replayJobOperations } from './replay/operations.ts'
+import { secretOperations, settingsOperations } from './settings/operations.ts'
+import { sourceOperations } from './sources/sources.ts'
+import { attemptOperations, statsOperations } from './statistics/operations.ts'
+import { overviewOperations, systemOperations } from './statistics/overview-operations.ts'
+import { suppressionOperations } from './suppression/operations.ts'
+import { sessionOperations } from './tokens/sessions.ts'
+import { tokenOperations } from './tokens/tokens.ts'
+import { messageOperations, userOperations } from './why/operations.ts'
+import type { Operation } from './operation.ts'
+
+/** Everything that the admin API can do, in the order of its document. */
+export const operations: readonly Operation[] = [
+  ...sourceOperations,
+  ...tailOperations,
+  ...destinationOperations,
+  ...pauseOperations,
+  ...computationOperations,
+  ...deletionOperations,
+  ...suppressionOperations,
+  ...deadLetterOperations,
+  ...replayJobOperations,
+  ...messageOperations,
+  ...overviewOperations,
+  ...statsOperations,
+  ...attemptOperations,
+  ...userOperations,
+  ...systemOperations,
+  ...auditOperations,
+  ...secretOperations,
+  ...settingsOperations,
+  ...sessionOperations,
+  ...tokenOperations,
+]
+
+const byId = new Map(operations.map((operation) => [operation.id, operation]))
+
+/** Throws for an id that there is not: a bug. */
+export function operationOf(id: string): Operation {
+  const found = byId.get(id)
+  if (found) return found
+  throw new PostriderError('invariant', `there is no operation ${id}`)
+}

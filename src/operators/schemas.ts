@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import type { RequestKey } from '../core/settings/command-id.ts'
+import { type FieldFault, wrongField, RequestRefused } from './check.ts'
+import type { ApiAnswer } from './operation.ts'
+
+/** What is behind `optional`, `nullable` and `default`. */
+export function innermost(schema: z.ZodType): z.ZodType {
+  const { innerType } = schema._zod.def as { innerType?: z.ZodType }
+  return innerType ? innermost(innerType) : schema
+}
+
+/** Of a list `max()`, of a record `maxProperties` in its meta; undefined where none is set. */
+export function maxLength(schema: z.ZodType): number | undefined {
+  const { type, checks } = schema._zod.def as {
+    type: string
+    checks?: { _zod: { def: { check: string; maximum?: number } } }[]
+  }
+  if (type === 'record') return schema.meta()?.maxProperties as number | undefined
+  return checks?.find(({ _zod }) => _zod.def.check === 'max_length')?._zod.def.maximum
+}
+
+interface Definition {
+  type: string
+  /** Of an object. */
+  shape?: Record<string, z.ZodType>
+  /** Of an array. */
+  element?: z.ZodType
+}
+
+/**
+ * Names the lists and records that are longer than their schema allows. To be asked before the schema itself looks at
+ * what is in them: it names a fault for each element, and later rules compare each with each.
+ */
+export function lengthFaults(given: z.ZodType, value: unknown, path = ''): FieldFault[] {
+  if (typeof value !== 'object' || value === null) return []
+  const schema = innermost(given)
+  const { type, shape, element } = schema._zod.def as Definition
+  const isList = type === 'array' && Array.isArray(value)
+  if (isList || type === 'record') {
+    const length = isList ? value.length : Object.keys(value).length
+    const max = maxLength(schema) ?? Infinity
+    if (length > max) return [{ field: path, message: `has ${length} entries, at most ${max} are allowed` }]
+  }
+  if (isList) return value.flatMap((each, index) => lengthFaults(element!, each, join(path, String(index))))
+  if (type !== 'object') return []
+  return Object.entries(shape!).flatMap(([key, field]) =>
+    Object.hasOwn(value, key)
+      ? lengthFaults(field, (value as Record<string, unknown>)[key], join(path, key))
+      : [],
+  )
+}
+
+const join = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`)
+
+const defaultLimit = 50
+const maxLimit = 200
+
+/** Parameters that every list takes. */
+export const pageQuery = z.strictObject({
+  limit: z.number().int().min(1).max(maxLimit).default(defaultLimit).describe('Items a page.'),
+  cursor: z.string().optional().describe('`next` of the page before; none for the first one.'),
+})
+
+export const pageOf = (item: z.ZodType) =>
+  z.object({
+    data: z.array(item),
+    next: z.string().nullable().describe('The cursor of the next page; null on the last one.'),
+  })
+
+/**
+ * A page of what has ids and is never taken away, in its order. New ones are added at the end, so a client
+ * that follows the cursors misses none.
+ */
+export function page<T extends { id: string }>(
+  all: readonly T[],
+  { limit, cursor }: { limit: number; cursor?: string | undefined },
+  view: (item: T) => unknown,
+  isShown: (item: T) => boolean = () => true,
+): ApiAnswer {
+  const after = cursor === undefined ? -1 : all.findIndex(({ id }) => id === decodeCursor(cursor))
+  if (cursor !== undefined && after < 0) throw wrongCursor()
+  const rest = all.slice(after + 1).filter(isShown)
+  const data = rest.slice(0, limit)
+  const next = rest.length > limit ? encodeCursor(data.at(-1)!.id) : null
+  return { status: 200, body: { data: data.map(view), next } }
+}
+
+export const encodeCursor = (text: string): string => Buffer.from(text).toString('base64url')
+export const decodeCursor = (cursor: string): string => Buffer.from(cursor, 'base64url').toString()
+export const wrongCursor = () => wrongField('cursor', 'is none that a page of this list has given')
+
+/** A version of a thing, as `ETag` and `If-Match` carry it: changes with whatever changes of it. */
+export function tagOf(thing: unknown): string {
+  return `"${digest(JSON.stringify(thing, sorted)).slice(0, 22)}"`
+}
+
+/** Throws a conflict unless the caller has seen the thing as it is; null sees anything. */
+export function checkTag(ifMatch: string | null, thing: unknown): void {
+  if (ifMatch === null || thing === undefined || ifMatch.trim() === '*') return
+  const tag = tagOf(thing)
+  if (ifMatch.split(',').some((given) => given.trim() === tag)) return
+  const message = 'it was changed meanwhile: read it again and decide again'
+  throw new RequestRefused('conflict', message, [{ field: 'If-Match', message }])
+}
+
+/**
+ * The digests of an Idempotency-Key, for one kind of request. `asked` is what was asked, with fingerprints in place
+ * of secrets: a digest of a short secret could be guessed from.
+ */
+export function requestKey(operationId: string, key: string | null, asked: unknown): RequestKey | null {
+  if (key === null) return null
+  if (!/^[\x21-\x7e]{1,255}$/.test(key))
+    throw wrongField('Idempotency-Key', 'must be 1-255 visible ASCII characters')
+  return { key: digest(`${operationId}\0${key}`), request: digest(JSON.stringify(asked, sorted)) }
+}
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('base64url')
+
+/** Objects are the same whatever the order of their keys. */
+function sorted(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

@@ -1,0 +1,42 @@
+import type { Destination } from '../core/settings/settings.ts'
+import type { AuditRuns } from './audit/runs.ts'
+import type { ComputationActions } from './audiences/sync.ts'
+import type { DeadLetterStore } from './dead-letters/dead-letters.ts'
+import type { Deletions } from './deletions/deletions.ts'
+import type { SampleResult } from './destinations/destinations.ts'
+import type { InfrastructureView } from './infrastructure/infrastructure.ts'
+import type { ReadChanges } from './settings/history.ts'
+import type { LiveTail } from './live/live-tail.ts'
+import type { MessagePorts } from './why/facts.ts'
+import type { Replays } from './replay/replays.ts'
+import type { Secrets } from './settings/secrets.ts'
+import type { Suppressions } from './suppression/suppressions.ts'
+import type { SettingsWriter } from './settings/writer.ts'
+import type { StatisticsStore } from './statistics/series.ts'
+
+/** What operations work with. What takes a while to open is opened when it is first asked for. */
+export interface ConsoleServices {
+  settings: SettingsWriter
+  secrets: Secrets
+  /** Sends one sample call to each URL of a destination, once. Throws `secrets_key`. */
+  sendSample(destination: Destination): Promise<SampleResult[]>
+  deadLetters: DeadLetterStore
+  computations(): Promise<ComputationActions>
+  deletions: Deletions
+  suppressions: Suppressions
+  messages(): Promise<MessagePorts>
+  readChanges: ReadChanges
+  replays: Replays
+  /** For how long what a pause holds is kept, in ms; null without a limit. */
+  heldKeptMs(): Promise<number | null>
+  statistics(): Promise<StatisticsStore>
+  audits(): Promise<AuditRuns>
+  infrastructure: InfrastructureView
+  /** The topic of the calls, as heartbeats name it. */
+  callsTopic: string
+  /** Where senders reach the collectors; null if it is not known. */
+  collectorUrl: string | null
+  liveTail: LiveTail
+  /** Epoch milliseconds. */
+  now(): number
+}
