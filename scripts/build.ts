@@ -4,7 +4,7 @@
 import { spawnSync } from 'node:child_process'
 import { chmod, cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { bundlePage } from '../src/adapters/http/page/bundle.ts'
+import { bundlePage } from '../src/console/page/bundle.ts'
 import { commitOf, isBetweenReleases } from '../src/version.ts'
 import { makeClientPackage } from './packages/client-package.ts'
 

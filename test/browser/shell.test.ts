@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pagePaths, pathTo, type PageName } from '../../src/console/page-paths.ts'
-import { LoginCode } from '../../src/adapters/http/page/login-code.ts'
+import { LoginCode } from '../../src/console/page/session.ts'
 import { adminToken, startConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'

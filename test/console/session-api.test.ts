@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { LoginCode } from '../../src/adapters/http/page/login-code.ts'
+import { LoginCode } from '../../src/console/page/session.ts'
 import { adminToken, startConsole, type RunningConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { startReceiver } from '../support/receivers.ts'

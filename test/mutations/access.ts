@@ -9,14 +9,14 @@ const whose = 'a reader sees no contents and changes nothing, and an operator ch
 export const access: readonly Mutation[] = [
   {
     id: 'a-role-not-asked-for',
-    file: 'src/adapters/http/access-check.ts',
+    file: 'src/console/access.ts',
     find: 'if (operation && !includesRole(caller.role, roleOf(operation, query)))',
     replace: "if (operation && !includesRole(caller.role, roleOf({ role: 'reader' })))",
     test: { file: rolesApi, name: whose },
   },
   {
     id: 'decided-by-the-text-of-the-path',
-    file: 'src/adapters/http/console-server.ts',
+    file: 'src/console/server.ts',
     find: 'if (operation === null && isOpen(request)) return',
     replace: 'if (isPagePath(pathOf(request)) || (operation === null && isOpen(request))) return',
     test: {
@@ -26,7 +26,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'not-checked-again-before-it-is-done',
-    file: 'src/adapters/http/console-request.ts',
+    file: 'src/console/request.ts',
     find: 'const { caller, answer: refused } = access.admit(operation, request)\n  if (refused) return send(reply, refused)',
     replace: "const caller = { name: 'nobody', role: 'admin' as const }",
     test: {
@@ -36,14 +36,14 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'targets-that-are-no-paths',
-    file: 'src/adapters/http/console-server.ts',
+    file: 'src/console/server.ts',
     find: "if (!request.url.startsWith('/')) return refuse(reply, noPath)",
     replace: '',
     test: { file: consoleAccess, name: 'a target that is no path is refused, and says what to send' },
   },
   {
     id: 'any-number-of-slow-requests',
-    file: 'src/adapters/http/running-requests.ts',
+    file: 'src/console/request.ts',
     find: 'if (running >= limit.max)',
     replace: 'if (running < 0)',
     test: {
@@ -53,7 +53,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'streams-that-nobody-reads',
-    file: 'src/adapters/http/stream-lines.ts',
+    file: 'src/console/request.ts',
     find: 'isStalled = performance.now() - taken.at >= idleMs',
     replace: 'isStalled = taken.at < 0',
     test: {
@@ -63,7 +63,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'queries-of-urls-shown-to-a-reader',
-    file: 'src/adapters/http/console-request.ts',
+    file: 'src/console/request.ts',
     find: 'settingsFor(caller.role, found.settings)',
     replace: "settingsFor('admin', found.settings)",
     test: {
@@ -73,7 +73,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'a-role-of-a-parameter-not-asked-for',
-    file: 'src/adapters/http/access-check.ts',
+    file: 'src/console/access.ts',
     find: 'roleOf(operation, query)))',
     replace: 'roleOf(operation)))',
     test: {
@@ -93,7 +93,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'login-links-that-never-expire',
-    file: 'src/adapters/http/page/login-code.ts',
+    file: 'src/console/page/session.ts',
     find: 'if (this.#isUsed || now >= this.#expiresAt) return false',
     replace: 'if (this.#isUsed || now < 0) return false',
     test: { file: 'console/session-api.test.ts', name: 'a login link works for a quarter of an hour' },
@@ -127,7 +127,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'changes-without-their-actor',
-    file: 'src/adapters/http/console-request.ts',
+    file: 'src/console/request.ts',
     find: 'actingAs(caller.name, async () =>',
     replace: "actingAs('', async () =>",
     test: { file: rolesApi, name: who },

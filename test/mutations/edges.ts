@@ -161,7 +161,7 @@ export const edges: readonly Mutation[] = [
   },
   {
     id: 'bugs-in-requests-with-a-body-not-logged',
-    file: 'src/adapters/http/console-server.ts',
+    file: 'src/console/server.ts',
     find: 'if (!answer && !reply.raw.destroyed)',
     replace: 'if (!answer && !request.raw.destroyed)',
     test: {
@@ -171,7 +171,7 @@ export const edges: readonly Mutation[] = [
   },
   {
     id: 'wrong-tokens-answered-at-once',
-    file: 'src/adapters/http/refused-tokens.ts',
+    file: 'src/console/access.ts',
     find: 'await sleep(delayMs)',
     replace: 'await sleep(0)',
     test: {
@@ -181,7 +181,7 @@ export const edges: readonly Mutation[] = [
   },
   {
     id: 'lists-may-drip',
-    file: 'src/adapters/http/console-bodies.ts',
+    file: 'src/console/bodies.ts',
     find: 'patience.wait(() => expired.reject(drips(pace.perSecond)))',
     replace: 'patience.wait(() => {})',
     test: {

@@ -95,14 +95,14 @@ export const operators: readonly Mutation[] = [
   },
   {
     id: 'a-tail-holds-up-the-stop',
-    file: 'src/adapters/http/console-server.ts',
+    file: 'src/console/server.ts',
     find: '    closing.abort(stopped)\n',
     replace: '',
     test: { file: 'adapters/http/console-server.test.ts', name: 'ends at once when the server is closed' },
   },
   {
     id: 'a-tail-outlives-its-token',
-    file: 'src/adapters/http/stream-lines.ts',
+    file: 'src/console/request.ts',
     find: 'if (refusedBy !== null || isStalled) refused.abort()',
     replace: 'if (isStalled) refused.abort()',
     test: { file: 'pipeline/operational/tail.test.ts', name: 'ends when its token is revoked' },

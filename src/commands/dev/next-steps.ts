@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import { topicNames } from '../../core/topics.ts'
 import { demoId } from './demo.ts'
-import { loginMinutes } from '../../adapters/http/page/login-code.ts'
+import { loginMinutes } from '../../console/page/session.ts'
 import type { Screen } from './screen.ts'
 
 export interface Places {

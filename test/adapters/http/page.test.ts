@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
+import { openConsoleServer } from '../../../src/console/server.ts'
 import { operations } from '../../../src/operators/operations.ts'
 import { pagePaths } from '../../../src/console/page-paths.ts'
 import { silentLog } from '../../support/silent-log.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
 import { tokenCheck } from '../../../src/adapters/http/authorization.ts'
-import { RefusedTokens } from '../../../src/adapters/http/refused-tokens.ts'
+import { RefusedTokens } from '../../../src/console/access.ts'
 import { hashOfToken, newToken } from '../../../src/operators/tokens/tokens.ts'
 import type { AccessToken } from '../../../src/core/access/tokens.ts'
 

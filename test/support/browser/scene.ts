@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test'
-import { LoginCode } from '../../../src/adapters/http/page/login-code.ts'
+import { LoginCode } from '../../../src/console/page/session.ts'
 import { post } from '../calls/collectors.ts'
 import { startConsole, type RunningConsole } from '../consoles.ts'
 import { startCommand } from '../deployment/deployment-cli.ts'

@@ -2,9 +2,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { RequestRefused } from '../../operators/check.ts'
-import type { Operation } from '../../operators/operation.ts'
-import { SenderPatience } from './sender-patience.ts'
+import { RequestRefused } from '../operators/check.ts'
+import type { Operation } from '../operators/operation.ts'
+import { SenderPatience } from '../adapters/http/sender-patience.ts'
 
 /** JSON bodies; lists are streamed, and have no limit. */
 export const maxBodyBytes = 8 << 20

@@ -1,7 +1,9 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import type { AccessTokens } from '../../../core/access/tokens.ts'
-import type { Caller } from '../../../operators/operation.ts'
-import { adminTokenName, type TokenVerdict } from '../authorization.ts'
+// What browsers say about where a request comes from. A page of another site cannot forge these headers.
+import { createHash, createHmac, timingSafeEqual, randomBytes } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { adminTokenName, type TokenVerdict } from '../../adapters/http/authorization.ts'
+import type { AccessTokens } from '../../core/access/tokens.ts'
+import type { Caller } from '../../operators/operation.ts'
 
 const secondsValid = 12 * 3_600
 
@@ -77,4 +79,55 @@ function valueOf(name: string, cookies = ''): string | null {
     if (equals > 0 && pair.slice(0, equals).trim() === name) return pair.slice(equals + 1).trim()
   }
   return null
+}
+
+export const loginMinutes = 15
+
+/**
+ * Logs in once, and soon, in place of ADMIN_TOKEN: for a link that can be printed to a terminal, whose text may be kept
+ * for long.
+ */
+export class LoginCode {
+  readonly text = randomBytes(32).toString('base64url')
+  readonly #expiresAt: number
+  #isUsed = false
+
+  /** @param now epoch ms */
+  constructor(now: number) {
+    this.#expiresAt = now + loginMinutes * 60_000
+  }
+
+  /** Whether it is the code, in time and for the first time. */
+  use(given: string, now: number): boolean {
+    const digest = (text: string) => createHash('sha256').update(text).digest()
+    if (!timingSafeEqual(digest(given), digest(this.text))) return false
+    if (this.#isUsed || now >= this.#expiresAt) return false
+    this.#isUsed = true
+    return true
+  }
+}
+
+/** Whether a request that carries the session cookie may come from a page that is not ours. */
+export function isForeign(method: string, headers: IncomingHttpHeaders): boolean {
+  const site = headers['sec-fetch-site']
+  const isSafe = method === 'GET' || method === 'HEAD'
+  if (site !== undefined) return site !== 'same-origin' && !(isSafe && site === 'none')
+  if (isSafe) return false
+  // Browsers leave it out over plain HTTP to other machines; they send Origin with every unsafe method.
+  return hostOf(headers.origin) !== headers.host?.toLowerCase()
+}
+
+/** Whether the browser talks TLS, be it to a proxy in front. Only the sender's own cookie depends on it. */
+export const isOverTls = (headers: IncomingHttpHeaders): boolean =>
+  headers.origin?.startsWith('https://') === true ||
+  String(headers['x-forwarded-proto'] ?? '')
+    .split(',')[0]!
+    .trim() === 'https'
+
+function hostOf(origin: string | undefined): string | null {
+  try {
+    return origin === undefined ? null : new URL(origin).host
+  } catch {
+    return null
+  }
 }

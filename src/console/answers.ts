@@ -1,10 +1,10 @@
 // What the console answers beside its operations: refusals of its own, and errors.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { apiPrefix } from '../../console/api/document.ts'
-import { answerOf, refusal, RequestRefused } from '../../operators/check.ts'
-import { roleOf, type ApiAnswer, type Caller, type Operation } from '../../operators/operation.ts'
-import type { TokenRefusal } from './authorization.ts'
-import { maxBodyBytes } from './console-bodies.ts'
+import { apiPrefix } from './document.ts'
+import { answerOf, refusal, RequestRefused } from '../operators/check.ts'
+import { roleOf, type ApiAnswer, type Caller, type Operation } from '../operators/operation.ts'
+import type { TokenRefusal } from '../adapters/http/authorization.ts'
+import { maxBodyBytes } from './bodies.ts'
 
 export const stopped = new RequestRefused(
   'unavailable',

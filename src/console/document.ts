@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { errorSchema } from '../../operators/check.ts'
-import { roleOf, type Operation } from '../../operators/operation.ts'
+import { errorSchema } from '../operators/check.ts'
+import { roleOf, type Operation } from '../operators/operation.ts'
 
 export const apiPrefix = '/api/v1'
 
