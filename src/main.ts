@@ -2,8 +2,8 @@
 import './exit-on-old-node.ts'
 import './thread-pool.ts'
 import { CommanderError } from 'commander'
-import { failWith, guardProcess } from './commands/fail.ts'
-import { program } from './commands/program.ts'
+import { failWith, guardProcess } from './cli/fail.ts'
+import { program } from './cli/program.ts'
 
 async function main(): Promise<void> {
   guardProcess()

@@ -1,9 +1,9 @@
 // The product as it is, in a process of its own: a collector composed as the command does it, with /metrics served.
 import pino from 'pino'
-import { contextOf } from '../../src/commands/context.ts'
+import { contextOf } from '../../src/cli/context.ts'
 import { MetricsPage } from '../../src/adapters/metrics/page.ts'
 import { openMonitoringServer } from '../../src/adapters/monitoring-server.ts'
-import { openCollector } from '../../src/commands/collector/open-collector.ts'
+import { openCollector } from '../../src/cli/open-collector.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { superviseParts } from '../../src/supervisor.ts'
 

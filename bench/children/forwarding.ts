@@ -1,11 +1,11 @@
 // The product as it is, in a process of its own: a forwarder composed as the command does it, with its log and with
 // /metrics served and scraped. It reports when it is ready for work, and its CPU time and memory on request.
 import { get } from 'node:http'
-import { contextOf } from '../../src/commands/context.ts'
+import { contextOf } from '../../src/cli/context.ts'
 import { createLog, secretsOf } from '../../src/adapters/log.ts'
 import { MetricsPage } from '../../src/adapters/metrics/page.ts'
 import { openMonitoringServer } from '../../src/adapters/monitoring-server.ts'
-import { openForwarder } from '../../src/commands/forwarder/open-forwarder.ts'
+import { openForwarder } from '../../src/cli/open-forwarder.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { superviseParts } from '../../src/supervisor.ts'
 

@@ -14,12 +14,12 @@ import type { OperationalTimes } from '../operators/operational-events/events.ts
 import { type AuditRuns, runAudits } from '../operators/audit/runs.ts'
 import { ReplayRunner } from '../operators/replay/runner.ts'
 import { version } from '../version.ts'
-import { because, checkStart } from '../commands/check-start.ts'
-import type { Context } from '../commands/context.ts'
-import { usageError } from '../commands/flags.ts'
+import { because, checkStart } from '../cli/check-start.ts'
+import type { Context } from '../cli/context.ts'
+import { usageError } from '../cli/flags.ts'
 import { runOperationalEvents } from '../operators/operational-events/open.ts'
-import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../commands/part-lives.ts'
-import { openServices, type OpenServices } from '../commands/services.ts'
+import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../cli/part-lives.ts'
+import { openServices, type OpenServices } from '../cli/services.ts'
 import { partActor } from '../operators/settings/actor.ts'
 
 export interface OpenConsoleOptions extends Context {

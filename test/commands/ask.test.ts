@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
-import { agreed } from '../../src/commands/ask.ts'
+import { agreed } from '../../src/cli/terminal.ts'
 
 /** A terminal that answers with this; null: it is closed. */
 function terminal(answer: string | null, isTTY = true) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { table } from '../../src/commands/output.ts'
+import { table } from '../../src/cli/terminal.ts'
 
 test('columns are as wide as their widest cell, and numbers are right-aligned', () => {
   const rows = [

@@ -13,7 +13,7 @@ import {
   verifySignature,
   webhookLine,
   type ReceivedWebhook,
-} from '../../src/commands/receive.ts'
+} from '../../src/cli/receive.ts'
 
 const track = JSON.stringify({
   version: 1,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { partMakers } from '../../src/commands/run-parts.ts'
+import { partMakers } from '../../src/cli/run-parts.ts'
 import { makeCheckout } from '../support/deployment/checkout.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 

@@ -97,7 +97,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'reports-that-pile-up-while-kafka-is-away',
-    file: 'src/commands/reports/process-reports.ts',
+    file: 'src/cli/process-reports.ts',
     find: 'this.#writing ??= this.#write(false)',
     replace: 'this.#writing = this.#write(false)',
     test: {
@@ -107,7 +107,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'no-last-heartbeat',
-    file: 'src/commands/reports/process-reports.ts',
+    file: 'src/cli/process-reports.ts',
     find: 'if (isReady) await this.#writeLast()',
     replace: 'void isReady',
     test: {

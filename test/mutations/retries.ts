@@ -88,7 +88,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'tiers-that-left-the-settings-not-read',
-    file: 'src/commands/forwarder/open-forwarder.ts',
+    file: 'src/cli/open-forwarder.ts',
     find: 'retries: sourceOf(`${config.groupId}.retries`, retryTopics),',
     replace:
       'retries: sourceOf(`${config.groupId}.retries`, config.retryTiers.map(({ name }) => topics.retry(name))),',

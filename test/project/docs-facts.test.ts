@@ -11,7 +11,7 @@ import { ForwarderCounts } from '../../src/adapters/metrics/forwarder-metrics.ts
 import { Analytics } from '../../src/client/index.ts'
 import type { AnalyticsOptions } from '../../src/client/index.ts'
 import { variableNames } from '../../src/config/variables.ts'
-import { program } from '../../src/commands/program.ts'
+import { program } from '../../src/cli/program.ts'
 import { apiErrorCodes } from '../../src/operators/check.ts'
 import { membershipCalls } from '../../src/core/audience/membership.ts'
 import { renderBody } from '../../src/core/call/body.ts'

@@ -1,4 +1,4 @@
-import { paceBounds } from '../../../src/commands/forwarder/pace-bounds.ts'
+import { paceBounds } from '../../../src/cli/open-forwarder.ts'
 import { loadConfig, type Config } from '../../../src/config/config.ts'
 import { round2 } from '../../measure/figures.ts'
 import { deadUntil, hangs, healthy, queueing, wavering, type Refusal } from '../../pacing/endpoint-models.ts'

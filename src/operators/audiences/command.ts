@@ -4,9 +4,9 @@ import { checkedId, place, readList } from './read-list.ts'
 import type { ComputationView } from './view.ts'
 import type { SyncReport } from './sync.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
-import { bytesOf } from '../../commands/bytes-of.ts'
-import { usageError } from '../../commands/flags.ts'
-import type { CommandShape } from '../../commands/operations/operation-command.ts'
+import { bytesOf } from '../../cli/bytes-of.ts'
+import { usageError } from '../../cli/flags.ts'
+import type { CommandShape } from '../../cli/operations/operation-command.ts'
 
 const oneALine = 'a file with a line for each user'
 

@@ -1,9 +1,9 @@
 // How a dead letter is shown to people, from what the admin API answers.
 // What the commands of dead letters have beside their operations.
 import { z } from 'zod'
-import { usageError } from '../../commands/flags.ts'
-import type { CommandShape } from '../../commands/operations/operation-command.ts'
-import { printable, table } from '../../commands/output.ts'
+import { usageError } from '../../cli/flags.ts'
+import type { CommandShape } from '../../cli/operations/operation-command.ts'
+import { printable, table } from '../../cli/terminal.ts'
 import { fieldsOf } from '../fields.ts'
 import { addJobOptions, jobText, performReplay, rateIn } from '../replay/command.ts'
 import { textOf } from './dead-letters.ts'

@@ -1,8 +1,8 @@
 // How the state of Kafka, the registry and the topics is shown to people.
 import { durationText } from '../../core/duration.ts'
 import type { Infrastructure, TopicState } from './infrastructure.ts'
-import type { CommandShape } from '../../commands/operations/operation-command.ts'
-import { printable, table } from '../../commands/output.ts'
+import type { CommandShape } from '../../cli/operations/operation-command.ts'
+import { printable, table } from '../../cli/terminal.ts'
 
 export const infrastructureShape: CommandShape = {
   isWithoutSettings: true,

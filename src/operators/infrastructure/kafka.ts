@@ -5,7 +5,7 @@ import { checkTopics, retryTopics, type TopicProblem } from '../../adapters/kafk
 import { withAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { registeredSubjects } from '../../adapters/schema-registry/registered-subjects.ts'
 import { Registry } from '../../adapters/schema-registry/registry.ts'
-import type { Context } from '../../commands/context.ts'
+import type { Context } from '../../cli/context.ts'
 import { messageOf } from '../../errors.ts'
 import { type ClusterState, type TopicState, InfrastructureView, type Infrastructure } from './infrastructure.ts'
 

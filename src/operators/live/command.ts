@@ -2,9 +2,9 @@
 import type { z } from 'zod'
 import type { callSchema, lineSchema } from './operations.ts'
 import { operationOf } from '../operations.ts'
-import { optionsOf, type CommandShape } from '../../commands/operations/operation-command.ts'
-import { performStream } from '../../commands/operations/perform.ts'
-import { count, print, printable } from '../../commands/output.ts'
+import { optionsOf, type CommandShape } from '../../cli/operations/operation-command.ts'
+import { performStream } from '../../cli/operations/session.ts'
+import { count, print, printable } from '../../cli/terminal.ts'
 
 type Line = z.output<typeof lineSchema>
 type Call = z.output<typeof callSchema>

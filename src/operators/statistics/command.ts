@@ -1,7 +1,7 @@
 // Statistics for people: tables, and plots of one line.
 // What the commands of statistics have beside their operations.
-import type { CommandShape } from '../../commands/operations/operation-command.ts'
-import { count, printable, table } from '../../commands/output.ts'
+import type { CommandShape } from '../../cli/operations/operation-command.ts'
+import { count, printable, table } from '../../cli/terminal.ts'
 import { formatDuration } from '../../core/duration.ts'
 import { deliveryFields, type AttemptFigures, type DeliveryCounts } from '../../core/statistics/views.ts'
 import { overviewPage, systemPage } from './overview-page.ts'

@@ -1,7 +1,7 @@
 // The overview and the processes, for people.
 import type { Overview } from './overview.ts'
 import type { ProcessView } from './processes.ts'
-import { table } from '../../commands/output.ts'
+import { table } from '../../cli/terminal.ts'
 import { millis, percent } from './command.ts'
 
 const stateOrder = ['down', 'gone', 'troubled', 'paused', 'active', 'disabled']

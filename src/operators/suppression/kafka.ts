@@ -5,7 +5,7 @@ import { encodeRecord } from '../../adapters/kafka/producer/plain-record.ts'
 import { publishAll } from '../../adapters/kafka/producer/publish.ts'
 import { readRange } from '../../adapters/kafka/read/read-range.ts'
 import { orUnavailable } from '../../adapters/kafka/write/or-unavailable.ts'
-import type { Context } from '../../commands/context.ts'
+import type { Context } from '../../cli/context.ts'
 import { suppressionKey, type Suppression, suppressedBy } from '../../core/suppression/suppressions.ts'
 import { type SuppressionChange, suppressUsers, unsuppressUsers, allSuppressions, pageOfSuppressions, type SuppressionPorts, type Suppressions } from './suppressions.ts'
 

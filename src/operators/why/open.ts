@@ -3,7 +3,7 @@ import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { Brokers } from '../../adapters/kafka/link/brokers.ts'
 import { MessageIndex } from './message-index.ts'
 import type { MessagePorts } from './facts.ts'
-import type { Context } from '../../commands/context.ts'
+import type { Context } from '../../cli/context.ts'
 
 export interface OpenMessages extends MessagePorts {
   close(): Promise<void>

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { linesOf, maxLineBytes } from '../../../src/commands/produce/produce-lines.ts'
-import type { Line } from '../../../src/commands/produce/produce-lines.ts'
+import { linesOf, maxLineBytes } from '../../../src/cli/produce.ts'
+import type { Line } from '../../../src/cli/produce.ts'
 
 async function linesIn(chunks: readonly Buffer[]): Promise<Line[]> {
   async function* input(): AsyncGenerator<Buffer> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { CollectorCounts } from '../../../src/adapters/metrics/collector-metrics.ts'
-import { ProcessReports, type PartReport } from '../../../src/commands/reports/process-reports.ts'
+import { ProcessReports, type PartReport } from '../../../src/cli/process-reports.ts'
 import type { DeliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 
 interface Write {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { ReportWriter } from '../../../src/adapters/kafka/write/report-writer.ts'
-import { ProcessReports, type PartReport } from '../../../src/commands/reports/process-reports.ts'
+import { ProcessReports, type PartReport } from '../../../src/cli/process-reports.ts'
 import type { OperationalTimes } from '../../../src/operators/operational-events/events.ts'
 import { newSecret } from '../../../src/operators/settings/secrets.ts'
 import type { Deployment } from './deployment.ts'
