@@ -1,11 +1,10 @@
 // First: what comes after it may need it.
-import './app/language.ts'
-import { render } from 'preact'
 import { currentPage, followLinks } from './app/address.ts'
-import { App } from './app/app.tsx'
-import { runClock } from './app/clock.ts'
-import { loadPage } from './app/loaded-page.tsx'
+import { App, loadPage } from './app/app.tsx'
 import { findSession } from './app/session.ts'
+import './components/time.tsx'
+import, { render } from 'preact'
+import { runClock } from './components/time.tsx'
 
 followLinks()
 runClock()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { indented, membersOf } from '../../src/web/components/text/json-text.ts'
+import { indented, membersOf } from '../../src/web/components/json-text.ts'
 
 test('JSON is indented without a change to any number or text', () => {
   const text = '{"big":9007199254740993,"price":3.50,"e":1E+2,"a":[{},[],[1,"{,}\\"\\\\"]],"o":{"k":null}}'

@@ -1,6 +1,7 @@
 // Where the page is: path and query of the URL, which is all that says what is shown. Filters live in the query.
 import { computed, signal } from '@preact/signals'
-import { pageAt } from '../../console/page-paths.ts'
+import { pageAt, type PageName } from '../../console/page-paths.ts'
+import type { IconName } from '../components/icon.tsx'
 
 const read = () => ({ path: location.pathname, search: location.search })
 
@@ -41,3 +42,25 @@ export function followLinks(): void {
     go(link.pathname + link.search)
   })
 }
+
+interface NavigationEntry {
+  page: PageName
+  label: string
+  icon: IconName
+  /** Pages that belong to it. */
+  includes?: readonly PageName[]
+}
+
+/** What the navigation shows, in the order in which people look. */
+export const navigation: readonly NavigationEntry[] = [
+  { page: 'overview', label: 'Overview', icon: 'overview' },
+  { page: 'destinations', label: 'Destinations', icon: 'destinations', includes: ['destination'] },
+  { page: 'find', label: 'Find a call', icon: 'find' },
+  { page: 'deadLetters', label: 'Dead letters', icon: 'letters', includes: ['deadLetter'] },
+  { page: 'live', label: 'Live', icon: 'live' },
+  { page: 'audit', label: 'Audit', icon: 'audit' },
+  { page: 'sources', label: 'Sources', icon: 'sources' },
+  { page: 'computations', label: 'Audiences and traits', icon: 'people', includes: ['audience', 'trait'] },
+  { page: 'deletions', label: 'Deletions', icon: 'erase', includes: ['deletion', 'suppressions'] },
+  { page: 'system', label: 'System', icon: 'system', includes: ['history', 'tokens'] },
+]

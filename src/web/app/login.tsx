@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import { ApiFailure } from '../api/request.ts'
-import { TextField } from '../components/forms/field.tsx'
+import { TextField } from '../components/fields.tsx'
 import { sentence } from '../components/notices.tsx'
-import { Logo } from './logo.tsx'
+import { Logo } from './shell.tsx'
 import { logIn } from './session.ts'
 
 /** Asks for a token. Where the page was stays in the URL. */

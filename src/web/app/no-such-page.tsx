@@ -1,5 +1,5 @@
 import { Empty } from '../components/notices.tsx'
-import { PageTitle } from './page-title.tsx'
+import { PageTitle } from './shell.tsx'
 
 export function NoSuchPage() {
   return (

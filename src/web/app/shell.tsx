@@ -1,13 +1,11 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { pathTo } from '../../console/page-paths.ts'
 import { ApiFailure } from '../api/request.ts'
 import { Icon } from '../components/icon.tsx'
-import { say, Toasts } from '../components/toast.tsx'
-import { address, currentPage } from './address.ts'
-import { Logo } from './logo.tsx'
-import { navigation } from './navigation.ts'
+import { say, Toasts } from '../components/notices.tsx'
+import { address, currentPage, navigation } from './address.ts'
 import { Search } from './search.tsx'
 import { logOut, session } from './session.ts'
 
@@ -88,5 +86,56 @@ function Holder() {
         <Icon name="out" />
       </button>
     </div>
+  )
+}
+
+/** The head of a page. Takes the focus when its page is gone to, so that screen readers read it and Tab goes on from there. */
+export function PageTitle({
+  title,
+  above,
+  beside,
+  children,
+}: {
+  title: string
+  /** Where the page belongs to: a link. */
+  above?: ComponentChildren
+  /** Beside the title: a state. */
+  beside?: ComponentChildren
+  /** Actions, at the right. */
+  children?: ComponentChildren
+}) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${title} · Postrider`
+  }, [title])
+  useEffect(() => {
+    if (document.activeElement === document.body) heading.current!.focus({ preventScroll: true })
+  }, [])
+  return (
+    <header class="page-title">
+      <div>
+        {above && <p class="above">{above}</p>}
+        <div class="title-line">
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+          </h1>
+          {beside}
+        </div>
+      </div>
+      {children && <div class="actions">{children}</div>}
+    </header>
+  )
+}
+
+export function Logo() {
+  return (
+    <span class="logo">
+      <svg viewBox="0 0 32 32" aria-hidden="true">
+        <rect width="32" height="32" rx="8" />
+        <path d="M8 9.5h11.5a4.75 4.75 0 0 1 0 9.5H12v4.5" />
+        <circle cx="12" cy="23.5" r="2.4" />
+      </svg>
+      Postrider
+    </span>
   )
 }

@@ -1,8 +1,9 @@
+import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { ApiFailure } from '../api/request.ts'
-import { relativeText } from './figures.ts'
+import { relativeText, countText } from './figures.ts'
 import { Icon } from './icon.tsx'
-import { now } from '../app/clock.ts'
+import { now } from './time.tsx'
 
 /** A number that is not known, with why. */
 export function NotKnown({ why }: { why?: string }) {
@@ -85,3 +86,52 @@ export function Loading({ what }: { what: string }) {
 /** The API's messages begin in small letters and have no full stop. */
 export const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? '' : '.'}`
+
+interface ToastMessage {
+  id: number
+  text: string
+  tone: 'good' | 'bad'
+}
+
+const shownMs = 6_000
+const toasts = signal<readonly ToastMessage[]>([])
+let count = 0
+
+/** Says for a while what was done, or that it was not; screen readers read it out. */
+export function say(text: string, tone: ToastMessage['tone'] = 'good'): void {
+  const id = ++count
+  toasts.value = [...toasts.value, { id, text, tone }].slice(-3)
+  // A failure stays until it is closed.
+  if (tone === 'good') window.setTimeout(() => close(id), shownMs)
+}
+
+const close = (id: number) => void (toasts.value = toasts.value.filter((each) => each.id !== id))
+
+export function Toasts() {
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {toasts.value.map(({ id, text, tone }) => (
+        <div key={id} class={`toast toast-${tone}`}>
+          <Icon name={tone === 'good' ? 'check' : 'warning'} />
+          <span>{text}</span>
+          <button type="button" class="icon-button" aria-label="Close message" onClick={() => close(id)}>
+            <Icon name="close" />
+          </button>
+        </div>
+      ))}
+    </div>
+  )
+}
+
+/** How far long work is; without a total, only what is done. */
+export function Progress({ label, done, total }: { label: string; done: number; total: number | null }) {
+  const text = total === null ? countText(done) : `${countText(done)} of ${countText(total)}`
+  return (
+    <div class="progress">
+      <span class="progress-label">
+        {label}: {text}
+      </span>
+      <progress aria-label={label} max={total ?? 1} {...(total !== null && { value: done })} />
+    </div>
+  )
+}

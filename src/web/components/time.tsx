@@ -1,5 +1,5 @@
+import { signal } from '@preact/signals'
 import { durationText } from '../../core/duration.ts'
-import { now } from '../app/clock.ts'
 import { absoluteText, relativeText } from './figures.ts'
 
 /** How long ago, or in how long; the time itself on hover. What is no time that a calendar has is shown as it came. */
@@ -38,4 +38,23 @@ export function Since({ at }: { at: string }) {
       for {durationText(now.value - ms)}
     </time>
   )
+}
+
+/** Epoch ms, as relative times show it. */
+export const now = signal(Date.now())
+
+const tickMs = 1_000
+
+export function runClock(): void {
+  window.setInterval(() => {
+    if (document.visibilityState === 'visible') now.value = Date.now()
+  }, tickMs)
+}
+
+// Chromium in the C locale calls its language `en-US@posix`, which is none: uPlot, which formats numbers by it as it is
+// loaded, would take the whole page down.
+try {
+  new Intl.NumberFormat(navigator.language)
+} catch {
+  Object.defineProperty(navigator, 'language', { value: 'en' })
 }

@@ -1,19 +1,17 @@
-import { query, setQuery } from '../../app/address.ts'
-import { PageTitle } from '../../app/page-title.tsx'
-import { may } from '../../app/session.ts'
+import { pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import type { VerdictAnswer } from '../../api/routes.ts'
-import { CopyAsCurl } from '../../components/copy.tsx'
-import { countOf } from '../../components/figures.ts'
-import { Choice } from '../../components/forms/choice.tsx'
-import { Failure, Empty, Note } from '../../components/notices.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { Progress } from '../../components/progress.tsx'
+import { query, setQuery } from '../../app/address.ts'
+import { may } from '../../app/session.ts'
+import { PageTitle } from '../../app/shell.tsx'
+import { Choice } from '../../components/fields.tsx'
+import { countOf, countText } from '../../components/figures.ts'
+import { Failure, Empty, Note, Progress, NoValue } from '../../components/notices.tsx'
+import { Table, type Column } from '../../components/table.tsx'
+import { CopyAsCurl, Badge } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
-import { Equation } from './equation.tsx'
-import { Copies, Faults, Partitions } from './findings.tsx'
-import { useAuditRun } from './run.ts'
-import { verdictText } from './verdict-text.ts'
+import { Loaded } from '../../components/views.tsx'
+import { useAuditRun, verdictText } from './run.ts'
 
 const periods = [
   ['', 'Everything'],
@@ -131,3 +129,212 @@ function Verdict({ verdict }: { verdict: VerdictAnswer }) {
     </>
   )
 }
+
+type Line = VerdictAnswer['destinations'][number]
+
+/** Planned and what came in again, on one side; what became of it, on the other. */
+export function Equation({ lines }: { lines: readonly Line[] }) {
+  return (
+    <section class="section">
+      <div class="section-head">
+        <h2>The equation per destination</h2>
+        <p>planned + again = delivered + waiting + dead letters + skipped + erased + held + missing</p>
+      </div>
+      {lines.length > 0 ? (
+        <Table
+          label="The equation per destination"
+          columns={columns}
+          rows={lines}
+          keyOf={({ destinationId }) => destinationId ?? ''}
+        />
+      ) : (
+        <Empty title="There was nothing to audit in this time." />
+      )}
+    </section>
+  )
+}
+
+const again = ({ carried, replayed, copies, ahead }: Line): number => carried + replayed + copies + ahead
+
+/** What `again` consists of. */
+const againText = ({ carried, replayed, copies, ahead }: Line): string =>
+  `${countText(carried)} waited before, ${countText(replayed)} replayed, ${countText(copies)} made twice, ` +
+  `${countText(ahead)} resolved just before their commit`
+
+const ends = [
+  ['Delivered', 'delivered'],
+  ['Waiting', 'waiting'],
+  ['Dead letters', 'dead'],
+  ['Skipped', 'skipped'],
+  ['Erased', 'erased'],
+  ['Held', 'held'],
+] as const
+
+const columns: Column<Line>[] = [
+  {
+    head: 'Destination',
+    isName: true,
+    cell: ({ destinationId: id }) =>
+      id === null ? (
+        <span title="Records that were for no destination, or were not calls">none</span>
+      ) : (
+        <a class="id" href={pathTo('destination', { id })}>
+          {id}
+        </a>
+      ),
+  },
+  { head: 'Planned', isNumber: true, cell: ({ planned }) => countText(planned) },
+  {
+    head: '+ Again',
+    isNumber: true,
+    cell: (line) => <span title={againText(line)}>{countText(again(line))}</span>,
+  },
+  ...ends.map(([head, field], at): Column<Line> => ({
+    head: `${at === 0 ? '=' : '+'} ${head}`,
+    isNumber: true,
+    cell: (line) => <span class={line[field] === 0 ? 'faint' : ''}>{countText(line[field])}</span>,
+  })),
+  {
+    head: '+ Missing',
+    isNumber: true,
+    cell: ({ balance }) => <span class={balance === 0 ? 'faint' : 'is-bad'}>{countText(balance)}</span>,
+  },
+]
+
+type Fault = VerdictAnswer['faults'][number]
+type Copy = VerdictAnswer['copies'][number]
+type Partition = VerdictAnswer['partitions'][number]
+
+const maxRows = 200
+const place = ({ topic, partition }: { topic: string; partition: number }) => `${topic}/${partition}`
+
+/** What is wrong, named by partition and offsets. */
+export function Faults({ faults }: { faults: readonly Fault[] }) {
+  if (faults.length === 0) return null
+  return (
+    <section class="section">
+      <div class="section-head">
+        <h2>What is not accounted for</h2>
+        {faults.length > maxRows && <p>{`The first ${maxRows} of ${countText(faults.length)}`}</p>}
+      </div>
+      <Table
+        label="What is not accounted for"
+        columns={faultColumns}
+        rows={faults.slice(0, maxRows)}
+        keyOf={(fault) => JSON.stringify(fault)}
+      />
+    </section>
+  )
+}
+
+const kinds: Record<Fault['kind'], string> = {
+  gap: 'gap',
+  overlap: 'overlap',
+  unreadable: 'unreadable tally',
+  records: 'records differ',
+  retries: 'retries differ',
+  dead_letters: 'dead letters differ',
+}
+
+const faultColumns: Column<Fault>[] = [
+  { head: 'What', cell: ({ kind }) => <Badge tone="bad" text={kinds[kind]} /> },
+  { head: 'Partition', isName: true, cell: (fault) => <span class="id">{place(fault)}</span> },
+  {
+    head: 'Offsets',
+    isNumber: true,
+    cell: ({ first, last }) =>
+      first === null ? (
+        <NoValue why="It is not about single offsets" />
+      ) : last === null ? (
+        `${countText(first)} and on`
+      ) : (
+        `${countText(first)} to ${countText(last)}`
+      ),
+  },
+  {
+    head: 'Destination',
+    cell: ({ destinationId }) =>
+      destinationId === null ? <NoValue why="Of all" /> : <span class="id">{destinationId}</span>,
+  },
+  { head: 'Why', cell: ({ why }) => <span class="foreign">{why}</span> },
+]
+
+/** What a crash or a rebalance made twice: accounted for, but a receiver may have had it twice. */
+export function Copies({ copies, count }: { copies: readonly Copy[]; count: number }) {
+  if (count === 0) return null
+  const shown = copies.slice(0, maxRows)
+  return (
+    <details class="section">
+      <summary>{countOf(count, 'record was', 'records were')} made twice by a crash or a rebalance</summary>
+      {shown.length < count && <p class="hint">{`The first ${shown.length} are shown.`}</p>}
+      <Table
+        label="Made twice"
+        columns={copyColumns}
+        rows={shown}
+        keyOf={(each) => `${place(each)}/${each.offset}`}
+      />
+    </details>
+  )
+}
+
+const copyColumns: Column<Copy>[] = [
+  {
+    head: 'Record',
+    isName: true,
+    cell: (copy) => <span class="id">{`${place(copy)} at ${copy.offset}`}</span>,
+  },
+  {
+    head: 'Delivery',
+    cell: ({ deliveryId }) =>
+      deliveryId === null ? <NoValue why="No delivery" /> : <span class="id">{deliveryId}</span>,
+  },
+  {
+    head: 'Made from',
+    cell: ({ from }) =>
+      from === null ? (
+        <NoValue why="Not known" />
+      ) : (
+        <span class="id">{`${place(from)} at ${from.offset}`}</span>
+      ),
+  },
+]
+
+/** How far the proof reaches. */
+export function Partitions({ partitions }: { partitions: readonly Partition[] }) {
+  const audited = partitions.filter(({ tallies }) => tallies > 0)
+  const lost = partitions.reduce((sum, each) => sum + each.lost, 0)
+  return (
+    <section class="section">
+      {lost > 0 && (
+        <Note tone="warn">
+          {`Retention removed ${countOf(lost, 'record')} before they could be delivered; the table below says where.`}
+        </Note>
+      )}
+      <details open={lost > 0}>
+        <summary>
+          {`How far it reaches: ${countOf(audited.length, 'partition')} with entries in the ledger`}
+        </summary>
+        {audited.length > 0 && (
+          <Table label="Audited partitions" columns={partitionColumns} rows={audited} keyOf={place} />
+        )}
+      </details>
+    </section>
+  )
+}
+
+const partitionColumns: Column<Partition>[] = [
+  { head: 'Partition', isName: true, cell: (each) => <span class="id">{place(each)}</span> },
+  {
+    head: 'Since',
+    cell: ({ since }) => (since === null ? <NoValue why="No tally" /> : <Ago at={since} />),
+  },
+  { head: 'From', isNumber: true, hides: 'narrow', cell: ({ from }) => countText(from) },
+  { head: 'To', isNumber: true, hides: 'narrow', cell: ({ to }) => countText(to) },
+  { head: 'Records', isNumber: true, cell: ({ records }) => countText(records) },
+  {
+    head: 'Lost',
+    isNumber: true,
+    cell: ({ lost }) => <span class={lost === 0 ? 'faint' : 'is-bad'}>{countText(lost)}</span>,
+  },
+  { head: 'Tallies', isNumber: true, hides: 'narrow', cell: ({ tallies }) => countText(tallies) },
+]

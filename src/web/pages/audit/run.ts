@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiFailure, requestWithProgress } from '../../api/request.ts'
-import type { AuditProgressLine } from '../../api/routes.ts'
-import { say } from '../../components/toast.tsx'
-import { verdictText } from './verdict-text.ts'
+import type { AuditProgressLine, VerdictAnswer } from '../../api/routes.ts'
+import { countOf } from '../../components/figures.ts'
+import { say } from '../../components/notices.tsx'
 
 interface AuditRun {
   /** Null while none of ours runs. */
@@ -44,4 +44,14 @@ export function useAuditRun(reload: () => void): AuditRun {
     start: (since) => void start(since),
     stop: () => running.current?.abort(),
   }
+}
+
+export function verdictText({ ok, faults, destinations }: VerdictAnswer): string {
+  if (ok) return 'Every call is accounted for'
+  const unbalanced = destinations.filter(({ balance }) => balance !== 0).length
+  const parts = [
+    faults.length > 0 && countOf(faults.length, 'fault'),
+    unbalanced > 0 && `${countOf(unbalanced, 'destination')} out of balance`,
+  ]
+  return `Not every call is accounted for: ${parts.filter(Boolean).join(', ')}`
 }

@@ -1,11 +1,4 @@
-import type {
-  Route,
-  Routes,
-  ComputationAnswer,
-  CountedComputationAnswer,
-  ListPage,
-  SyncAnswer,
-} from '../../api/routes.ts'
+import type { Route, Routes, ComputationAnswer, CountedComputationAnswer, ListPage, SyncAnswer } from '../../api/routes.ts'
 
 /** What audiences and computed traits have in common is written once; this is what differs. */
 export interface Kind {
@@ -48,4 +41,17 @@ export const traits: Kind = {
   change: 'POST /traits/{id}/change',
   remove: 'DELETE /traits/{id}',
   counted: 'Users with a value',
+}
+
+/** A user id a line becomes JSON lines, as the API takes them; what is JSON already stays as it is. */
+export function linesOfIds(text: string, member = true): string {
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .map((line) =>
+      line.startsWith('{') ? line : JSON.stringify({ userId: line, ...(!member && { member }) }),
+    )
+    .map((line) => `${line}\n`)
+    .join('')
 }

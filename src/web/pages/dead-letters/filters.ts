@@ -1,4 +1,5 @@
 // What the page shows of the dead letters, as the URL has it.
+import { useLive } from '../../api/live.ts'
 import { query, setQuery } from '../../app/address.ts'
 
 export const noneText = '(none)'
@@ -42,3 +43,9 @@ export function choose(changes: Partial<ChosenFilters>): void {
     select: null,
   })
 }
+
+/** As many as a page of the API has. */
+const limit = 200
+
+/** Replays of dead letters, the oldest first. */
+export const useReplays = () => useLive('GET /replays', { query: { of: 'dead_letters', limit } }, 5_000)

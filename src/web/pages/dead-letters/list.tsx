@@ -1,14 +1,13 @@
 import { pathTo } from '../../../console/page-paths.ts'
-import type { DeadLetterSummary } from '../../api/routes.ts'
+import type { DeadLetterSummary, DeadLetterGroups } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
-import { wordsOf } from '../../components/figures.ts'
-import { MessageLink } from '../../components/text/message-link.tsx'
-import { NoValue } from '../../components/notices.tsx'
-import { PagedTable } from '../../components/paged-table.tsx'
-import type { Column } from '../../components/table.tsx'
-import { Ago } from '../../components/time.tsx'
-import { chosenFilters } from './filters.ts'
-import { Tick } from './tick.tsx'
+import { wordsOf, countOf, countText } from '../../components/figures.ts'
+import { NoValue, Empty, Note } from '../../components/notices.tsx'
+import { PagedTable, type Column, Table } from '../../components/table.tsx'
+import { MessageLink } from '../../components/text.tsx'
+import { Ago, At } from '../../components/time.tsx'
+import { filterValues, isChosen } from './dead-letters.tsx'
+import { chosenFilters, choose } from './filters.ts'
 
 /** Single dead letters, the newest first. */
 export function List({
@@ -79,3 +78,135 @@ const columns: Column<DeadLetterSummary>[] = [
       messageId === null ? <NoValue why="Not known" /> : <MessageLink messageId={messageId} />,
   },
 ]
+
+export type Group = DeadLetterGroups['groups'][number]
+
+export const groupKey = (group: Group): string => JSON.stringify(Object.values(filterValues(group)))
+
+/** What failed alike, the largest group first. */
+export function Groups({
+  found,
+  selected,
+  select,
+}: {
+  found: DeadLetterGroups
+  selected: ReadonlySet<string>
+  select: (keys: ReadonlySet<string>) => void
+}) {
+  const shown = found.groups.filter(isChosen)
+  if (found.count === 0)
+    return (
+      <Empty title="Nothing failed finally in this time.">
+        <p>A delivery becomes a dead letter when no attempt is left, or none could help.</p>
+      </Empty>
+    )
+  if (shown.length === 0) return <Empty title="No dead letter matches these filters." />
+  return (
+    <>
+      {found.others > 0 && (
+        <Note>
+          {countOf(found.others, 'dead letter')} of further kinds are not in this table; filters show them.
+        </Note>
+      )}
+      <Table
+        label="Groups of dead letters"
+        columns={columnsFor(shown, selected, select)}
+        rows={shown}
+        keyOf={groupKey}
+      />
+    </>
+  )
+}
+
+function columnsFor(
+  shown: readonly Group[],
+  selected: ReadonlySet<string>,
+  select: (keys: ReadonlySet<string>) => void,
+): Column<Group>[] {
+  const ticks: Column<Group> = {
+    head: 'Select',
+    headCell: <TickAll what="groups" keys={shown.map(groupKey)} selected={selected} select={select} />,
+    cell: (group) => (
+      <Tick label={`Select ${nameOf(group)}`} value={groupKey(group)} selected={selected} select={select} />
+    ),
+  }
+  return may('operator') ? [ticks, ...groupColumns] : groupColumns
+}
+
+const nameOf = ({ count, status, destinationId, reason }: Group): string =>
+  `${count} × ${status ?? 'no attempt'}${destinationId === null ? '' : ` from ${destinationId}`}, ${wordsOf(reason ?? 'unreadable')}`
+
+const groupColumns: Column<Group>[] = [
+  { head: 'Count', isNumber: true, cell: ({ count }) => countText(count) },
+  {
+    head: 'What failed',
+    isName: true,
+    cell: (group) => (
+      <button type="button" class="link" onClick={() => choose(filterValues(group))}>
+        {group.status === null ? 'No attempt' : wordsOf(String(group.status))}
+        {group.destinationId !== null && (
+          <>
+            {' '}
+            from <span class="foreign">{group.destinationId}</span>
+          </>
+        )}
+      </button>
+    ),
+  },
+  { head: 'Reason', hides: 'narrow', cell: ({ reason }) => wordsOf(reason ?? 'unreadable') },
+  { head: 'Since', hides: 'narrow', cell: ({ firstAt }) => <At at={firstAt} /> },
+  { head: 'Newest', cell: ({ lastAt }) => <Ago at={lastAt} /> },
+]
+
+type Keys = ReadonlySet<string>
+
+/** Selects a row of a table. */
+export function Tick({
+  label,
+  value,
+  selected,
+  select,
+}: {
+  label: string
+  value: string
+  selected: Keys
+  select: (keys: Keys) => void
+}) {
+  return (
+    <input
+      type="checkbox"
+      class="tick"
+      aria-label={label}
+      checked={selected.has(value)}
+      onChange={(event) => {
+        const keys = new Set(selected)
+        if (event.currentTarget.checked) keys.add(value)
+        else keys.delete(value)
+        select(keys)
+      }}
+    />
+  )
+}
+
+/** Selects all rows of a table, or none. */
+export function TickAll({
+  what,
+  keys,
+  selected,
+  select,
+}: {
+  what: string
+  keys: readonly string[]
+  selected: Keys
+  select: (keys: Keys) => void
+}) {
+  return (
+    <input
+      type="checkbox"
+      class="tick"
+      aria-label={`Select all ${what}`}
+      checked={keys.length > 0 && keys.every((key) => selected.has(key))}
+      onChange={(event) => select(new Set(event.currentTarget.checked ? keys : []))}
+    />
+  )
+}

@@ -1,13 +1,10 @@
 import { useState } from 'preact/hooks'
-import { useLongRequest } from '../../api/long-request.ts'
-import { request } from '../../api/request.ts'
+import { useLongRequest, request } from '../../api/request.ts'
 import type { DryRunAnswer } from '../../api/routes.ts'
 import { ActionDialog } from '../../components/dialog.tsx'
-import { TextField } from '../../components/forms/field.tsx'
+import { TextField } from '../../components/fields.tsx'
 import { countOf, countText } from '../../components/figures.ts'
-import { Failure, Loading, Note } from '../../components/notices.tsx'
-import { Progress } from '../../components/progress.tsx'
-import { say } from '../../components/toast.tsx'
+import { Failure, Loading, Note, Progress, say } from '../../components/notices.tsx'
 
 /** What is replayed: as the body of the API's request has it. */
 export interface ReplayChoice {

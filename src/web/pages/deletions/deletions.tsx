@@ -1,16 +1,18 @@
-import { useState } from 'preact/hooks'
+import { useState, useRef } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
-import { PageTitle } from '../../app/page-title.tsx'
+import { requestWithProgress } from '../../api/request.ts'
+import type { DeletionAnswer, DeletionProgressLine } from '../../api/routes.ts'
+import { go } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
-import type { DeletionAnswer } from '../../api/routes.ts'
-import { CopyAsCurl } from '../../components/copy.tsx'
-import { countText } from '../../components/figures.ts'
-import { PagedTable } from '../../components/paged-table.tsx'
-import type { Column } from '../../components/table.tsx'
+import { PageTitle } from '../../app/shell.tsx'
+import { ActionDialog } from '../../components/dialog.tsx'
+import { Checkbox } from '../../components/fields.tsx'
+import { countText, countOf } from '../../components/figures.ts'
+import { Progress, say } from '../../components/notices.tsx'
+import { PagedTable, type Column } from '../../components/table.tsx'
+import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
-import { DeletionTabs } from './deletion-tabs.tsx'
-import { EraseDialog } from './erase-dialog.tsx'
-import { DeletionBadge } from './states.tsx'
+import { DeletionTabs, DeletionBadge, randomKey, UserFields, useUsers } from './parts.tsx'
 
 const asked = { query: { order: 'newest' } }
 
@@ -78,3 +80,58 @@ const columns: Column<DeletionAnswer>[] = [
     ),
   },
 ]
+
+/** Asks which users, and at which sources; goes to the request's own page. */
+export function EraseDialog({ close }: { close: () => void }) {
+  const users = useUsers()
+  const [isSuppressing, setSuppressing] = useState(false)
+  const [progress, setProgress] = useState<DeletionProgressLine | null>(null)
+  // The same for each try: what was written by one whose answer was lost is not written again.
+  const key = useRef(randomKey())
+  const erase = async () => {
+    const headers = { 'Idempotency-Key': key.current }
+    const { ids, sourceIds } = users
+    let id: string
+    if (isSuppressing) {
+      const body = {
+        regulationType: 'SUPPRESS_WITH_DELETE',
+        subjectIds: ids,
+        ...(sourceIds && { sourceIds }),
+      }
+      id = (await requestWithProgress('POST /regulations', { body, headers }, setProgress)).deletion!.id
+    } else {
+      const body = { userIds: ids, ...(sourceIds && { sourceIds }) }
+      id = (await requestWithProgress('POST /deletions', { body, headers }, setProgress)).id
+    }
+    say(`${countOf(ids.length, 'user')} erased; the delete calls are on their way`)
+    go(pathTo('deletion', { id }))
+  }
+  return (
+    <ActionDialog
+      title="Erase users"
+      action={users.ids.length === 0 ? 'Erase' : `Erase ${countOf(users.ids.length, 'user')}`}
+      isDestructive
+      act={erase}
+      close={close}
+    >
+      <p>
+        What waits of their calls is dropped, their dead letters are gone, and each enabled destination gets a
+        delete call for each user. This cannot be undone.
+      </p>
+      <UserFields users={users} />
+      <Checkbox
+        label="Suppress them too"
+        hint="Takes and delivers no further calls of them, until that is ended."
+        checked={isSuppressing}
+        change={setSuppressing}
+      />
+      {progress && (
+        <Progress
+          label={progress.phase === 'erasing' ? 'Users erased' : 'Delete calls written'}
+          done={progress.done}
+          total={progress.total}
+        />
+      )}
+    </ActionDialog>
+  )
+}

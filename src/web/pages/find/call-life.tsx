@@ -1,20 +1,20 @@
 import { useEffect, useState } from 'preact/hooks'
 import { linkTo } from '../../../console/page-paths.ts'
+import { useLongRequest } from '../../api/request.ts'
 import type { MessageAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
-import { CopyButton } from '../../components/copy.tsx'
+import { Select } from '../../components/fields.tsx'
 import { countText } from '../../components/figures.ts'
-import { Select } from '../../components/forms/field.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Note, NotKnown } from '../../components/notices.tsx'
+import { CopyButton, LongText } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
-import { CallBody } from './body.tsx'
+import { Loaded } from '../../components/views.tsx'
 import { Destinations, hasDelivery } from './destinations.tsx'
-import { SendAgainDialog } from './send-again.tsx'
-import { SentAgain } from './sent-again.tsx'
-import { TimePlot } from './time-plot.tsx'
-import { Timeline } from './timeline.tsx'
+import type { IndexedRecords } from './search.ts'
+import { SendAgainDialog, SentAgain } from './send-again.tsx'
+import { TimePlot, Timeline } from './time-plot.tsx'
 import type { CallCopy } from './words.ts'
 
 interface CallLifeProps {
@@ -159,5 +159,39 @@ function User({ call: { userId, anonymousId } }: { call: NonNullable<CallCopy['c
       </a>
       {userId === null && ' (anonymous)'}
     </>
+  )
+}
+
+/** What the call says: read when somebody asks, by those who may. */
+export function CallBody({ messageId, copy }: { messageId: string; copy: CallCopy }) {
+  const [isOpen, setOpen] = useState(false)
+  if (copy.call === null) return null
+  if (!may('operator'))
+    return (
+      <div class="section">
+        <Note>What the call says is shown to operators; this token has the role reader.</Note>
+      </div>
+    )
+  const { partition, offset } = copy.received
+  return (
+    <details class="section part" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <h2>What it says</h2>
+        <span class="faint">as it was sent</span>
+      </summary>
+      {isOpen && <Text key={`${partition} ${offset}`} messageId={messageId} place={{ partition, offset }} />}
+    </details>
+  )
+}
+
+function Text({ messageId, place }: { messageId: string; place: { partition: number; offset: number } }) {
+  const live = useLongRequest<'GET /messages/{id}/body', IndexedRecords>('GET /messages/{id}/body', {
+    id: messageId,
+    query: place,
+  })
+  return (
+    <Loaded live={live} what="the call">
+      {({ text }) => <LongText text={text} what="call" />}
+    </Loaded>
   )
 }

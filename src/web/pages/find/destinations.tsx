@@ -1,11 +1,21 @@
 import { pathTo } from '../../../console/page-paths.ts'
-import { Badge } from '../../components/badge.tsx'
-import { CopyButton } from '../../components/copy.tsx'
+import { may } from '../../app/session.ts'
 import { Empty, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
+import { Badge, CopyButton } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
-import { DeadLetterLink } from './dead-letter-link.tsx'
 import { endText, reasonText, stateNames, stateTones, type CallDelivery, type CallCopy } from './words.ts'
+
+/** Leads to a dead letter, for those who may see its contents. */
+export function DeadLetterLink({ id }: { id: string | null | undefined }) {
+  if (id === null || id === undefined) return null
+  if (!may('operator')) return <span class="id">{id}</span>
+  return (
+    <a class="id" href={pathTo('deadLetter', { id })}>
+      {id}
+    </a>
+  )
+}
 
 /** A destination of the call's source: with its delivery, or with why there is none. */
 interface Row {

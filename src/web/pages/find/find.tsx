@@ -1,16 +1,18 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { linkTo, pathTo } from '../../../console/page-paths.ts'
+import { durationText } from '../../../core/duration.ts'
+import { useLive } from '../../api/live.ts'
+import type { UserMessageAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
-import { PageTitle } from '../../app/page-title.tsx'
 import { may } from '../../app/session.ts'
-import { CopyAsCurl } from '../../components/copy.tsx'
+import { PageTitle } from '../../app/shell.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Empty, Failure, Loading, Stale } from '../../components/notices.tsx'
-import { Progress } from '../../components/progress.tsx'
+import { Empty, Failure, Loading, Stale, Progress, NoValue } from '../../components/notices.tsx'
+import { PagedTable, type Column } from '../../components/table.tsx'
+import { CopyAsCurl, MessageLink } from '../../components/text.tsx'
+import { Ago } from '../../components/time.tsx'
 import { CallLife } from './call-life.tsx'
-import { NotFound } from './not-found.tsx'
 import { candidatesFor, useCallSearch, type Candidate, type CallSearch } from './search.ts'
-import { UserCalls } from './user-calls.tsx'
 
 /** The life of a call, by whatever id somebody has of it. */
 export function FindCall() {
@@ -136,3 +138,98 @@ function Searching({ search: { candidate, progress } }: { search: CallSearch }) 
     </div>
   )
 }
+
+const shownLength = 80
+/** Topics by the end of their names, with what they hold for people. */
+const keptIn = [
+  ['analytics.calls', 'calls'],
+  ['webhooks.dead-letters', 'dead letters'],
+  ['webhooks.deliveries', 'the ledger'],
+] as const
+
+/** Says that nothing is known, what was looked for, and how far. */
+export function NotFound({
+  text,
+  candidates,
+  search,
+}: {
+  text: string
+  candidates: readonly Candidate[]
+  search: CallSearch
+}) {
+  const kinds = new Set(candidates.map(({ kind }) => kind))
+  const shown = text.length > shownLength ? `${text.slice(0, shownLength)}…` : text
+  return (
+    <Empty title={`Nothing is known of “${shown}”.`}>
+      <div role="status" class="find-looked">
+        <ul>
+          {kinds.has('call') && <li>No call has this messageId.</li>}
+          {kinds.has('delivery') && <li>No call has a delivery with this id.</li>}
+          {kinds.has('user') && <li>No call is of a user with this id.</li>}
+          {!may('operator') && <li>Users were not looked for: that takes the role operator.</li>}
+        </ul>
+        <Kept />
+        <p>A call can be found as soon as it is in Kafka. One that no collector has accepted is not there.</p>
+      </div>
+      <button type="button" class="button" disabled={search.isRunning} onClick={search.reload}>
+        {search.isRunning ? 'Looking …' : 'Look again'}
+      </button>
+    </Empty>
+  )
+}
+
+/** How far back a search can look. */
+function Kept() {
+  const { data } = useLive('GET /infrastructure', {}, 0)
+  const kept = keptIn.flatMap(([name, what]) => {
+    const ms = data?.topics.find((topic) => topic.name.endsWith(name))?.retentionMs
+    return typeof ms === 'number' && ms > 0 ? [`${what} for ${durationText(ms)}`] : []
+  })
+  return (
+    <p>
+      Every call, retry, dead letter and record of the ledger was looked through that Kafka holds now, as far
+      back as the index of messages reaches (MESSAGE_INDEX_MB).
+      {kept.length > 0 && ` It keeps ${kept.join(', ')}.`}
+    </p>
+  )
+}
+
+/** The calls of one user, the newest first. */
+export function UserCalls({ userId }: { userId: string }) {
+  return (
+    <section class="section" aria-labelledby="calls-title">
+      <div class="section-head">
+        <h2 id="calls-title" class="foreign">
+          Calls of {userId}
+        </h2>
+        <p>As far back as Kafka keeps calls; those that a deletion request covers are left out.</p>
+      </div>
+      <PagedTable
+        route="GET /users/{id}/messages"
+        asked={{ id: userId }}
+        what="calls"
+        columns={columns}
+        keyOf={({ partition, offset }) => `${partition} ${offset}`}
+        empty={{ title: 'No call is of a user with this id.' }}
+        isFollowed={false}
+      />
+    </section>
+  )
+}
+
+const columns: Column<UserMessageAnswer>[] = [
+  { head: 'Received', cell: ({ receivedAt }) => <Ago at={receivedAt} /> },
+  { head: 'Type', cell: ({ type }) => <span class={`call-type call-${type}`}>{type}</span> },
+  {
+    head: 'Event or name',
+    hides: 'narrow',
+    cell: ({ event, name }) =>
+      event !== null || name !== null ? (
+        <span class="foreign">{event ?? name}</span>
+      ) : (
+        <NoValue why="It has none" />
+      ),
+  },
+  { head: 'Source', hides: 'medium', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
+  { head: 'Call', isName: true, cell: ({ messageId }) => <MessageLink messageId={messageId} /> },
+]

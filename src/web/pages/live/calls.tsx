@@ -1,12 +1,11 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { query, setQuery } from '../../app/address.ts'
-import { Badge } from '../../components/badge.tsx'
-import { Choice } from '../../components/forms/choice.tsx'
-import { countOf, countText } from '../../components/figures.ts'
+import { Choice } from '../../components/fields.tsx'
+import { countOf, countText, absoluteText } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Empty, Failure } from '../../components/notices.tsx'
-import { CallRow } from './call-row.tsx'
-import { maxHeld, Tail, type TailFilters, type TailState } from './tail.ts'
+import { Badge, LongText, MessageLink } from '../../components/text.tsx'
+import { maxHeld, Tail, type TailFilters, type TailState, type TailedCall } from './tail.ts'
 
 /** The tail of one source. Another source or filter makes another one. */
 export function Calls({ source, filters }: { source: string; filters: TailFilters }) {
@@ -88,4 +87,42 @@ function countsText({ calls, came, leftOut, shownPerSecond, whilePaused }: TailS
     parts.push(`sampled: ${countText(leftOut)} more were not shown, ${why}`)
   }
   return parts.join(' · ')
+}
+
+const rawLength = 400
+
+/** A call on a line; all of it when somebody opens it. */
+export function CallRow({ call, isRaw }: { call: TailedCall; isRaw: boolean }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <li class="call">
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>{isRaw ? <RawLine call={call} /> : <ReadableLine call={call} />}</summary>
+        {isOpen && <LongText text={call.text} what="call" />}
+      </details>
+      {call.messageId !== '' && <MessageLink messageId={call.messageId} text="Timeline" />}
+    </li>
+  )
+}
+
+const RawLine = ({ call: { text } }: { call: TailedCall }) => (
+  <code class="foreign cut">{text.slice(0, rawLength)}</code>
+)
+
+function ReadableLine({ call: { receivedAt, type, user, what, preview, fault } }: { call: TailedCall }) {
+  const time = receivedAt === null ? null : absoluteText(Date.parse(receivedAt))
+  return (
+    <>
+      <time class="numbers faint" {...(time && { dateTime: receivedAt!, title: time })}>
+        {time?.slice(11, 23) ?? '–'}
+      </time>
+      <span class={`call-type call-${type}`}>{type}</span>
+      <span class="foreign cut call-what">
+        {what ?? ''}
+        {fault !== null && <span class="is-bad">{fault}</span>}
+      </span>
+      <span class="id cut">{user ?? ''}</span>
+      <code class="foreign cut faint call-preview">{preview}</code>
+    </>
+  )
 }

@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks'
 import { useLive } from '../../api/live.ts'
 import type { SourceAnswer } from '../../api/routes.ts'
-import { CopyButton } from '../../components/copy.tsx'
-import { Choice } from '../../components/forms/choice.tsx'
-import { TextField } from '../../components/forms/field.tsx'
+import { Choice, TextField } from '../../components/fields.tsx'
+import { CopyButton } from '../../components/text.tsx'
 import { snippets, type SnippetKind } from './snippets.ts'
 
 const kinds = [

@@ -3,10 +3,10 @@ import type { Live } from '../../api/live.ts'
 import type { OverviewAnswer, TotalStatsAnswer } from '../../api/routes.ts'
 import { compactText, countText, rateText } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
-import { Loaded } from '../../components/loaded.tsx'
+import { Loaded } from '../../components/views.tsx'
 import { NotKnown } from '../../components/notices.tsx'
 import { Ago } from '../../components/time.tsx'
-import { Plot, type PlotSeries } from '../../components/plots/plot.tsx'
+import { Plot, type PlotSeries } from '../../components/plot.tsx'
 
 type Point = TotalStatsAnswer['points'][number]
 

@@ -1,20 +1,18 @@
-import { useState } from 'preact/hooks'
+import type { ComponentChildren } from 'preact'
+import { useState, useRef } from 'preact/hooks'
+import { pathTo, linkTo } from '../../../console/page-paths.ts'
 import { durationText } from '../../../core/duration.ts'
-import { pathTo } from '../../../console/page-paths.ts'
+import { requestWithProgress } from '../../api/request.ts'
+import type { DestinationSummary, DeletionAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
-import { Badge } from '../../components/badge.tsx'
-import { PauseDialog } from '../../components/destination-actions/pause-dialog.tsx'
-import { ResumeDialog } from '../../components/destination-actions/resume-dialog.tsx'
-import { TryAgainDialog } from '../../components/destination-actions/try-again-dialog.tsx'
-import { countOf } from '../../components/figures.ts'
+import { PauseDialog, ResumeDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
+import { ActionDialog } from '../../components/dialog.tsx'
+import { countOf, countText, wordsOf } from '../../components/figures.ts'
+import { say } from '../../components/notices.tsx'
+import { Badge, type Tone } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
-import { DestinationRow } from './destination-row.tsx'
-import { DeadLettersRow } from './dead-letters-row.tsx'
-import { FinishDialog } from './finish-dialog.tsx'
-import { LagRow } from './lag-row.tsx'
-import { Row } from './problem-row.tsx'
+import { DestinationRow, DestinationLink } from './overview.tsx'
 import type { Act, Problem } from './problems.ts'
-import { SlowRow } from './slow-row.tsx'
 
 interface Acting {
   what: Act
@@ -139,4 +137,123 @@ function ProblemRow({ problem, act }: { problem: Problem; act: (what: Act) => vo
       )
     }
   }
+}
+
+/** One thing that needs somebody: its state, what it is, and the buttons that act. */
+export function Row({
+  badge,
+  title,
+  text,
+  children,
+}: {
+  badge: ComponentChildren
+  title: ComponentChildren
+  text?: ComponentChildren
+  children?: ComponentChildren
+}) {
+  return (
+    <>
+      <div class="problem-state">{badge}</div>
+      <div class="problem-text">
+        <p class="problem-title foreign">{title}</p>
+        {text && <div class="faint">{text}</div>}
+        {text === undefined && <div class="faint">{children}</div>}
+      </div>
+      {text !== undefined && <div class="problem-actions">{children}</div>}
+    </>
+  )
+}
+
+/** How long a look back for the trend is, in ms. */
+const trendMs = 45_000
+
+/** Calls that wait, and whether they become more. */
+export function LagRow({ calls, seconds }: { calls: number; seconds: number | null }) {
+  const seen = useRef<{ at: number; calls: number }[]>([])
+  const at = Date.now()
+  if (seen.current.at(-1)?.calls !== calls)
+    seen.current = [...seen.current.filter((each) => at - each.at < 4 * trendMs), { at, calls }]
+  const before = seen.current.find((each) => at - each.at >= trendMs)
+  const trend =
+    !before || before.calls === calls
+      ? ''
+      : calls > before.calls
+        ? ', and more than before'
+        : ', and fewer than before'
+  const tone: Tone = trend.includes('more') ? 'bad' : 'warn'
+  const work =
+    seconds === null
+      ? 'none was finished in the last minutes'
+      : `about ${durationText(seconds * 1_000)} of work`
+  return (
+    <Row
+      badge={<Badge tone={tone} text="lag" />}
+      title={`${countOf(calls, 'call')} wait for a forwarder`}
+      text={`That is ${work}${trend}. More forwarders, up to one for each partition, take it off faster.`}
+    />
+  )
+}
+
+/** A destination that others would wait for, were its calls not put off. */
+export function SlowRow({ destination }: { destination: DestinationSummary }) {
+  const { id, queued, deferred } = destination
+  return (
+    <Row
+      badge={<Badge tone="warn" text="slow" />}
+      title={<DestinationLink destination={destination} />}
+      text={`It answers more slowly than its calls come. ${countOf(queued, 'attempt')} wait in forwarders; within an hour, ${countText(deferred)} were put off so that other destinations need not wait. If it answers faster with less at once, limit its requests.`}
+    >
+      {may('admin') && (
+        <a class="button" href={`${pathTo('destination', { id })}?view=settings`}>
+          Limit it
+        </a>
+      )}
+    </Row>
+  )
+}
+
+/** What of a destination failed finally within the hour, and the way to send all of it again. */
+export function DeadLettersRow({ destination, count }: { destination: DestinationSummary; count: number }) {
+  const { id, deadLetterReasons } = destination
+  const reasons = Object.entries(deadLetterReasons).toSorted(([, a], [, b]) => b - a)
+  const why =
+    reasons.length === 1
+      ? wordsOf(reasons[0]![0])
+      : reasons.map(([reason, each]) => `${countText(each)} ${wordsOf(reason)}`).join(', ')
+  return (
+    <Row
+      badge={<Badge tone="bad" text="dead letters" />}
+      title={<DestinationLink destination={destination} />}
+      text={`${countOf(count, 'dead letter')} within an hour: ${why}.`}
+    >
+      <a class="button" href={linkTo('deadLetters', { destination: id, since: '1h', select: 'all' })}>
+        Look and replay
+      </a>
+    </Row>
+  )
+}
+
+/** Resumes a deletion that was interrupted. */
+export function FinishDialog({ deletion: { id }, close }: { deletion: DeletionAnswer; close: () => void }) {
+  const act = async () => {
+    const { deleteCalls, missing } = await requestWithProgress(
+      'POST /deletions/{id}/resume',
+      { id },
+      () => {},
+    )
+    say(
+      missing > 0
+        ? `${countOf(missing, 'user')} of deletion ${id} were never erased: give them again`
+        : `Deletion ${id} is finished: ${countOf(deleteCalls, 'delete call')} written`,
+      missing > 0 ? 'bad' : 'good',
+    )
+  }
+  return (
+    <ActionDialog title={`Finish deletion ${id}?`} action="Write delete calls" act={act} close={close}>
+      <p>
+        Destinations get the delete calls that are missing. Those that were written before keep their
+        messageId.
+      </p>
+    </ActionDialog>
+  )
 }

@@ -1,20 +1,16 @@
 import { useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
-import { PageTitle } from '../../app/page-title.tsx'
-import { may } from '../../app/session.ts'
 import { useLive } from '../../api/live.ts'
 import { request } from '../../api/request.ts'
 import type { OverviewAnswer, SourceAnswer } from '../../api/routes.ts'
-import { Badge } from '../../components/badge.tsx'
-import { CopyAsCurl } from '../../components/copy.tsx'
-import { ActionDialog } from '../../components/dialog.tsx'
+import { may } from '../../app/session.ts'
+import { PageTitle } from '../../app/shell.tsx'
+import { ActionDialog, Dialog } from '../../components/dialog.tsx'
+import { TextField, IdField } from '../../components/fields.tsx'
 import { compactText, countText } from '../../components/figures.ts'
-import { NotKnown, NoValue } from '../../components/notices.tsx'
-import { PagedTable } from '../../components/paged-table.tsx'
-import type { Column } from '../../components/table.tsx'
-import { say } from '../../components/toast.tsx'
-import { ChangeSource, NewSource } from './source-forms.tsx'
-import { WriteKey } from './write-key.tsx'
+import { NotKnown, NoValue, say, Failure } from '../../components/notices.tsx'
+import { PagedTable, type Column } from '../../components/table.tsx'
+import { Badge, CopyAsCurl, CopyButton } from '../../components/text.tsx'
 
 type Asked = { what: 'new' } | { what: 'change' | 'enable' | 'disable'; source: SourceAnswer }
 type Counts = OverviewAnswer['sources'][number]
@@ -189,6 +185,99 @@ function GoesTo({ ids }: { ids: readonly string[] }) {
         </a>
       ))}
       {ids.length > maxNamed && <span class="faint">and {countText(ids.length - maxNamed)} more</span>}
+    </span>
+  )
+}
+
+interface FormProps {
+  close: () => void
+  done: (text: string) => void
+}
+
+const quotaHint = 'Calls that each collector takes of it: 200/s or 600/m. Empty: no quota.'
+
+export function NewSource({ close, done }: FormProps) {
+  const [id, setId] = useState('')
+  const [name, setName] = useState('')
+  const [maxRate, setMaxRate] = useState('')
+  const create = async () => {
+    await request('POST /sources', { body: { id, name: name || id, maxRate: maxRate || null } })
+    done(`Source ${id} is there; its write key is in the list`)
+  }
+  return (
+    <ActionDialog title="New source" action="Create source" close={close} act={create}>
+      <IdField value={id} change={setId} />
+      <TextField label="Name" value={name} change={setName} hint="For people. Empty: the id." />
+      <TextField label="Quota" value={maxRate} change={setMaxRate} hint={quotaHint} />
+    </ActionDialog>
+  )
+}
+
+/** Reads the source first, so that what somebody else changes meanwhile is not overwritten. */
+export function ChangeSource({ id, ...rest }: FormProps & { id: string }) {
+  const live = useLive('GET /sources/{id}', { id }, 0)
+  if (live.data === null)
+    return live.failure ? (
+      <Dialog title={`Change ${id}`} close={rest.close}>
+        <Failure failure={live.failure} />
+      </Dialog>
+    ) : null
+  return <ChangeForm source={live.data} tag={live.tag} {...rest} />
+}
+
+function ChangeForm({ source, tag, close, done }: FormProps & { source: SourceAnswer; tag: string | null }) {
+  const { id } = source
+  const [name, setName] = useState(source.name)
+  const [maxRate, setMaxRate] = useState(source.maxRate ?? '')
+  const [writeKey, setWriteKey] = useState('')
+  const wantedRate = maxRate.trim() || null
+  const changes = {
+    ...(name !== source.name && { name }),
+    ...(wantedRate !== source.maxRate && { maxRate: wantedRate }),
+    ...(writeKey !== '' && { writeKey }),
+  }
+  const save = async () => {
+    const headers: Record<string, string> = tag === null ? {} : { 'If-Match': tag }
+    if (Object.keys(changes).length > 0) await request('PATCH /sources/{id}', { id, body: changes, headers })
+    done(`Source ${id} is changed`)
+  }
+  return (
+    <ActionDialog title={`Change source “${source.name}”`} action="Save" close={close} act={save}>
+      <TextField label="Name" value={name} change={setName} autofocus />
+      <TextField label="Quota" value={maxRate} change={setMaxRate} hint={quotaHint} />
+      <TextField
+        label="New write key"
+        value={writeKey}
+        change={setWriteKey}
+        hint="Empty: it stays. A new one stops the old one at once: change it in the applications too."
+      />
+    </ActionDialog>
+  )
+}
+
+/** A write key. It is no secret, as web pages have it in them, but lets its holder send calls: covered on shared screens. */
+export function WriteKey({ of, text }: { of: string; text: string }) {
+  const [isShown, setShown] = useState(false)
+  return (
+    <span class="secret">
+      <span class="id">
+        {isShown ? (
+          text
+        ) : (
+          <span class="covered" role="img" aria-label="covered">
+            ••••••••
+          </span>
+        )}
+      </span>
+      <button
+        type="button"
+        class="button button-quiet button-small"
+        aria-label={`${isShown ? 'Hide' : 'Show'} write key of ${of}`}
+        onClick={() => setShown(!isShown)}
+      >
+        {isShown ? 'Hide' : 'Show'}
+      </button>
+      <CopyButton text={text} what={`write key of ${of}`} />
     </span>
   )
 }

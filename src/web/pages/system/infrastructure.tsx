@@ -1,6 +1,6 @@
 import { durationText } from '../../../core/duration.ts'
 import type { InfrastructureAnswer } from '../../api/routes.ts'
-import { Badge } from '../../components/badge.tsx'
+import { Badge } from '../../components/text.tsx'
 import { countOf, countText } from '../../components/figures.ts'
 import { Empty, NoValue, Note, sentence } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'

@@ -1,5 +1,5 @@
 import { may } from '../../app/session.ts'
-import { Tabs } from '../../components/tabs.tsx'
+import { Tabs } from '../../components/views.tsx'
 
 export const SystemTabs = () => (
   <Tabs

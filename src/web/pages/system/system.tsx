@@ -1,15 +1,13 @@
-import { PageTitle } from '../../app/page-title.tsx'
 import { useLive } from '../../api/live.ts'
-import type { SystemAnswer } from '../../api/routes.ts'
-import { Badge, type Tone } from '../../components/badge.tsx'
-import { CopyAsCurl } from '../../components/copy.tsx'
-import { countText } from '../../components/figures.ts'
-import { Loaded } from '../../components/loaded.tsx'
+import type { SystemAnswer, InfrastructureAnswer } from '../../api/routes.ts'
+import { PageTitle } from '../../app/shell.tsx'
+import { countText, countOf } from '../../components/figures.ts'
 import { Empty, NotKnown, NoValue, Note } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
+import { Badge, type Tone, CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
+import { Loaded } from '../../components/views.tsx'
 import { Infrastructure } from './infrastructure.tsx'
-import { Lag } from './lag.tsx'
 import { SystemTabs } from './system-tabs.tsx'
 
 type Process = SystemAnswer['processes'][number]
@@ -115,4 +113,123 @@ const columns: Column<Process>[] = [
     cell: ({ requestsInFlight }) =>
       requestsInFlight === null ? <NoValue why="No collector in it" /> : countText(requestsInFlight),
   },
+]
+
+interface ReadPartition {
+  topic: string
+  partition: number
+  lag: number | null
+  reader: string
+}
+
+interface ReadTopic {
+  topic: string
+  read: number
+  /** Null while it is not known. */
+  partitions: number | null
+  lag: number | null
+  maxLag: number | null
+}
+
+const maxRows = 200
+
+/** What forwarders read, and how far they are behind: by topic, then by partition. */
+export function Lag({
+  processes,
+  topics,
+}: {
+  processes: readonly Process[]
+  topics: InfrastructureAnswer['topics'] | null
+}) {
+  const all = processes
+    .filter(({ state }) => state === 'live')
+    .flatMap(({ partitions, host, pid }) =>
+      partitions.map((each): ReadPartition => ({ ...each, reader: `${host}, pid ${pid}` })),
+    )
+  const rows = byTopic(all, topics)
+  const unread = rows.filter(({ read, partitions }) => partitions !== null && read < partitions)
+  const worst = all.toSorted((a, b) => (b.lag ?? -1) - (a.lag ?? -1)).slice(0, maxRows)
+  return (
+    <section class="section">
+      <div class="section-head">
+        <h2>Partitions and lag</h2>
+        <p>Records that forwarders have not finished; in retry tiers also those that are not due yet</p>
+      </div>
+      {all.length > 0 && unread.length > 0 && (
+        <Note tone="warn">
+          {`Not all partitions are read: ${unread.map(({ topic }) => topic).join(', ')}. That passes after a rebalance.`}
+        </Note>
+      )}
+      {rows.length > 0 ? (
+        <Table label="Partitions and lag" columns={topicColumns} rows={rows} keyOf={({ topic }) => topic} />
+      ) : (
+        <Empty title="No live forwarder reads anything.">
+          <p>Start one: calls wait in Kafka until then, for as long as it keeps them.</p>
+        </Empty>
+      )}
+      {all.length > 0 && (
+        <details class="section">
+          <summary>{`${countOf(all.length, 'partition')}, those with the largest lag first`}</summary>
+          <Table
+            label="Partitions"
+            columns={partitionColumns}
+            rows={worst}
+            keyOf={({ topic, partition }) => `${topic}/${partition}`}
+          />
+        </details>
+      )}
+    </section>
+  )
+}
+
+function byTopic(all: readonly ReadPartition[], topics: InfrastructureAnswer['topics'] | null): ReadTopic[] {
+  // As the deployment has them: retry tiers by their delay.
+  const order = (topic: string): number => topics?.findIndex(({ name }) => name === topic) ?? 0
+  const found = new Map<string, ReadPartition[]>()
+  for (const each of all) found.set(each.topic, [...(found.get(each.topic) ?? []), each])
+  return [...found]
+    .map(([topic, read]): ReadTopic => {
+      const lags = read.flatMap(({ lag }) => lag ?? [])
+      const isKnown = lags.length === read.length
+      return {
+        topic,
+        read: read.length,
+        partitions: topics?.find(({ name }) => name === topic)?.partitions ?? null,
+        lag: isKnown ? lags.reduce((sum, lag) => sum + lag, 0) : null,
+        maxLag: isKnown ? Math.max(...lags) : null,
+      }
+    })
+    .sort((a, b) => order(a.topic) - order(b.topic) || (a.topic < b.topic ? -1 : 1))
+}
+
+const unknownLag = <NotKnown why="The heartbeats do not name all of it yet" />
+
+const topicColumns: Column<ReadTopic>[] = [
+  { head: 'Topic', isName: true, cell: ({ topic }) => <span class="id">{topic}</span> },
+  {
+    head: 'Partitions read',
+    isNumber: true,
+    cell: ({ read, partitions }) => (
+      <span class={partitions !== null && read < partitions ? 'is-bad' : ''}>
+        {partitions === null ? countText(read) : `${countText(read)} of ${countText(partitions)}`}
+      </span>
+    ),
+  },
+  { head: 'Lag', isNumber: true, cell: ({ lag }) => (lag === null ? unknownLag : countText(lag)) },
+  {
+    head: 'Largest of one',
+    isNumber: true,
+    hides: 'narrow',
+    cell: ({ maxLag }) => (maxLag === null ? unknownLag : countText(maxLag)),
+  },
+]
+
+const partitionColumns: Column<ReadPartition>[] = [
+  {
+    head: 'Partition',
+    isName: true,
+    cell: ({ topic, partition }) => <span class="id">{`${topic}/${partition}`}</span>,
+  },
+  { head: 'Lag', isNumber: true, cell: ({ lag }) => (lag === null ? unknownLag : countText(lag)) },
+  { head: 'Read by', cell: ({ reader }) => <span class="id">{reader}</span> },
 ]

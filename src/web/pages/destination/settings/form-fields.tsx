@@ -1,5 +1,5 @@
 import type { ApiFailure } from '../../../api/request.ts'
-import { Checkbox, Select, TextArea, TextField } from '../../../components/forms/field.tsx'
+import { Checkbox, Select, TextArea, TextField } from '../../../components/fields.tsx'
 import type { OptionField } from '../../../../operators/destinations/option-fields.ts'
 import { choicesOf, optionFields, type Draft, type DraftField } from './draft.ts'
 

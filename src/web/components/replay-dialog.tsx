@@ -1,12 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiFailure, request, requestWithProgress } from '../../api/request.ts'
-import type { DryRunAnswer } from '../../api/routes.ts'
-import { ActionDialog } from '../dialog.tsx'
-import { countOf, countText } from '../figures.ts'
-import { Checkbox, Select, TextField } from '../forms/field.tsx'
-import { Failure } from '../notices.tsx'
-import { Progress } from '../progress.tsx'
-import { say } from '../toast.tsx'
+import { ApiFailure, request, requestWithProgress } from '../api/request.ts'
+import type { DryRunAnswer } from '../api/routes.ts'
+import { ActionDialog } from './dialog.tsx'
+import { Checkbox, Select, TextField } from './fields.tsx'
+import { countOf, countText } from './figures.ts'
+import { Failure, Progress, say } from './notices.tsx'
 
 const kinds = [
   ['held', 'Held', 'by a pause'],

@@ -1,6 +1,30 @@
 import { useState } from 'preact/hooks'
 import { useLive } from '../../api/live.ts'
-import { Checkbox, TextArea } from '../../components/forms/field.tsx'
+import type { DeletionAnswer } from '../../api/routes.ts'
+import { Checkbox, TextArea } from '../../components/fields.tsx'
+import { Badge, type Tone } from '../../components/text.tsx'
+import { Tabs } from '../../components/views.tsx'
+
+export const DeletionTabs = () => (
+  <Tabs
+    label="Of users"
+    tabs={[
+      { page: 'deletions', text: 'Deletion requests' },
+      { page: 'suppressions', text: 'Suppressed users' },
+    ]}
+  />
+)
+
+const shown: Record<DeletionAnswer['state'], [tone: Tone, text: string, title: string]> = {
+  finished: ['good', 'written', 'All users are erased, and all delete calls are written'],
+  interrupted: ['bad', 'interrupted', 'Delete calls are missing; resume writes them'],
+  cut_off: ['bad', 'cut off', 'It ended before all users were erased; give all of them again'],
+}
+
+export function DeletionBadge({ state }: { state: DeletionAnswer['state'] }) {
+  const [tone, text, title] = shown[state]
+  return <Badge tone={tone} text={text} title={title} />
+}
 
 export interface UserChoice {
   text: string

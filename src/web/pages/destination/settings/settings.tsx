@@ -1,0 +1,295 @@
+import { useState } from 'preact/hooks'
+import { ApiFailure, request } from '../../../api/request.ts'
+import type { DestinationAnswer } from '../../../api/routes.ts'
+import { may } from '../../../app/session.ts'
+import { Dialog } from '../../../components/dialog.tsx'
+import { countOf } from '../../../components/figures.ts'
+import { Failure, say } from '../../../components/notices.tsx'
+import { changedFields, draftFields, draftOf, type Draft, labelOf, shownText, type DraftField, bodyOf, rebased } from './draft.ts'
+import { FormFields } from './form-fields.tsx'
+
+interface SettingsProps {
+  destination: DestinationAnswer
+  tag: string | null
+  rotate: () => void
+  reload: () => void
+}
+
+/** The settings: as a form for those who may change them. */
+export function Settings({ destination, tag, rotate, reload }: SettingsProps) {
+  return (
+    <>
+      {may('admin') ? (
+        <Form destination={destination} tag={tag} reload={reload} />
+      ) : (
+        <Differences fields={draftFields} versions={[['Value', draftOf(destination)]]} />
+      )}
+      <Secrets destination={destination} rotate={rotate} />
+    </>
+  )
+}
+
+function Form({ destination, tag, reload }: Omit<SettingsProps, 'rotate'>) {
+  const { id } = destination
+  const [base, setBase] = useState<Version>({ draft: draftOf(destination), tag })
+  const [edited, setEdited] = useState<Draft>(base.draft)
+  const [isSaving, setSaving] = useState(false)
+  const [failure, setFailure] = useState<ApiFailure | null>(null)
+  const changes = changedFields(base.draft, edited)
+  // While nothing is edited, the form shows what others save.
+  if (changes.length === 0 && tag !== base.tag) {
+    const version = { draft: draftOf(destination), tag }
+    setBase(version)
+    setEdited(version.draft)
+  }
+  const goOn = (version: Version, draft: Draft) => {
+    setBase(version)
+    setEdited(draft)
+    setFailure(null)
+    setSaving(false)
+  }
+  const known =
+    failure?.fields.filter(({ field }) => draftFields.some((each) => field.split('.')[0] === each)) ?? []
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (changes.length > 0) setSaving(true)
+      }}
+    >
+      {failure && known.length < failure.fields.length && <Failure failure={failure} />}
+      <FormFields draft={edited} change={(edit) => setEdited({ ...edited, ...edit })} failure={failure} />
+      <div class="form-buttons">
+        <p role="status" class="faint">
+          {changes.length === 0 ? 'Nothing changed' : `${countOf(changes.length, 'setting')} changed`}
+        </p>
+        <button
+          type="button"
+          class="button"
+          disabled={changes.length === 0}
+          onClick={() => goOn(base, base.draft)}
+        >
+          Undo
+        </button>
+        <button type="submit" class="button button-primary" disabled={changes.length === 0}>
+          Review and save
+        </button>
+      </div>
+      {isSaving && (
+        <SaveDialog
+          id={id}
+          base={base}
+          edited={edited}
+          saved={(version) => {
+            goOn(version, version.draft)
+            reload()
+          }}
+          goOn={goOn}
+          refused={(refusal) => {
+            setFailure(refusal)
+            setSaving(false)
+          }}
+          close={() => setSaving(false)}
+        />
+      )}
+    </form>
+  )
+}
+
+/** Secrets and static headers, of which only fingerprints can be seen. */
+function Secrets({ destination, rotate }: Pick<SettingsProps, 'destination' | 'rotate'>) {
+  const { sharedSecret, earlierSecret, urls } = destination
+  const withHeaders = urls.filter(({ headers }) => headers.length > 0)
+  return (
+    <section class="section" aria-labelledby="secrets">
+      <div class="section-head">
+        <h2 id="secrets">Secret and headers</h2>
+        {may('admin') && (
+          <button type="button" class="button" onClick={rotate}>
+            {sharedSecret === null
+              ? 'Sign requests …'
+              : earlierSecret === null
+                ? 'Rotate the secret …'
+                : 'Remove the earlier secret …'}
+          </button>
+        )}
+      </div>
+      <dl class="pairs card padded">
+        <dt>Secret that signs</dt>
+        <dd>
+          {sharedSecret ? (
+            <span class="id">{sharedSecret.fingerprint}</span>
+          ) : (
+            'none: requests are not signed'
+          )}
+        </dd>
+        {earlierSecret && (
+          <>
+            <dt>Earlier one, still active</dt>
+            <dd class="id">{earlierSecret.fingerprint}</dd>
+          </>
+        )}
+        {withHeaders.map(({ id, url, headers }) => (
+          <>
+            <dt key={id}>
+              Headers of <span class="id">{url}</span>
+            </dt>
+            <dd>
+              {headers.map(({ name, fingerprint }) => (
+                <p key={name}>
+                  <span class="id">{name}</span> <span class="id faint">{fingerprint}</span>
+                </p>
+              ))}
+            </dd>
+          </>
+        ))}
+      </dl>
+      <p class="hint">
+        Fingerprints stand for values that are encrypted and never shown. Headers are changed with{' '}
+        <code>postrider destinations update</code>.
+      </p>
+    </section>
+  )
+}
+
+/** Fields of two or three versions, side by side. */
+export function Differences({
+  fields,
+  versions,
+}: {
+  fields: readonly DraftField[]
+  versions: readonly (readonly [head: string, draft: Draft])[]
+}) {
+  return (
+    <div class="table-frame" role="region" aria-label="Differences" tabIndex={0}>
+      <table class="differences">
+        <thead>
+          <tr>
+            <th scope="col">Setting</th>
+            {versions.map(([head]) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {fields.map((field) => (
+            <tr key={field}>
+              <th scope="row">{labelOf(field)}</th>
+              {versions.map(([head, draft]) => (
+                <td key={head} class="id">
+                  {shownText(field, draft)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** A version that the form began from. */
+export interface Version {
+  draft: Draft
+  /** For If-Match. */
+  tag: string | null
+}
+
+interface SaveDialogProps {
+  id: string
+  base: Version
+  edited: Draft
+  /** It was saved, and is this now. */
+  saved: (version: Version) => void
+  /** The form goes on from a newer version, with these edits. */
+  goOn: (base: Version, edited: Draft) => void
+  /** A field is wrong: the form shows which. */
+  refused: (failure: ApiFailure) => void
+  close: () => void
+}
+
+/** Shows what would change before it is saved; and where somebody else was faster, both versions side by side. */
+export function SaveDialog({ id, base, edited, saved, goOn, refused, close }: SaveDialogProps) {
+  const [theirs, setTheirs] = useState<Version | null>(null)
+  const [failure, setFailure] = useState<ApiFailure | null>(null)
+  const [isSaving, setSaving] = useState(false)
+  const mine = changedFields(base.draft, edited)
+  const save = async (event: Event) => {
+    event.preventDefault()
+    setSaving(true)
+    setFailure(null)
+    try {
+      const headers: Record<string, string> = base.tag === null ? {} : { 'If-Match': base.tag }
+      const { data, tag } = await request('PATCH /destinations/{id}', {
+        id,
+        body: bodyOf(edited, mine),
+        headers,
+      })
+      say(`${id} is saved`)
+      saved({ draft: draftOf(data), tag })
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error
+      if (error.fields.some(({ field }) => field === 'If-Match')) setTheirs(await newest(id))
+      else if (error.fields.length > 0) refused(error)
+      else setFailure(error)
+      setSaving(false)
+    }
+  }
+  if (theirs) {
+    const fields = [...new Set([...mine, ...changedFields(base.draft, theirs.draft)])]
+    return (
+      <Dialog title={`${id} was changed meanwhile`} isWide close={close}>
+        <p class="faint">Somebody saved it since you opened this form. Nothing of yours is saved yet.</p>
+        <Differences
+          fields={fields}
+          versions={[
+            ['When you began', base.draft],
+            ['As it is now', theirs.draft],
+            ['Yours', edited],
+          ]}
+        />
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={() => goOn(theirs, theirs.draft)}>
+            Drop mine
+          </button>
+          <button
+            type="button"
+            class="button button-primary"
+            onClick={() => goOn(theirs, rebased(theirs.draft, edited, mine))}
+          >
+            Put my changes on top
+          </button>
+        </div>
+      </Dialog>
+    )
+  }
+  return (
+    <Dialog title={`Save ${id}?`} isWide close={close}>
+      <form onSubmit={save}>
+        <Differences
+          fields={mine}
+          versions={[
+            ['Now', base.draft],
+            ['After saving', edited],
+          ]}
+        />
+        {failure && <Failure failure={failure} />}
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={close}>
+            Back
+          </button>
+          <button type="submit" class="button button-primary" disabled={isSaving}>
+            {isSaving ? 'Saving …' : `Save ${id}`}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+async function newest(id: string): Promise<Version> {
+  const { data, tag } = await request('GET /destinations/{id}', { id })
+  return { draft: draftOf(data satisfies DestinationAnswer), tag }
+}
