@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { formatTimestamp, parseTimestamp } from '../core/call/timestamp.ts'
-import { mergedUnder, sharedMap } from '../core/call/tracking-merge.ts'
+import { mergedUnder, sharedMap } from '../core/call/tracking-fields.ts'
 import type { ClientCallType, CommonFields } from './calls.ts'
 import { AnalyticsError } from './errors.ts'
 import { version } from './version.ts'

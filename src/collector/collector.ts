@@ -4,10 +4,10 @@ import type { Source } from '../core/settings/settings.ts'
 import { readRequestCall } from '../core/call/tracking-call.ts'
 import type { RequestRules, TrackingCall } from '../core/call/tracking-call.ts'
 import type { CallFault } from '../core/call/tracking-fields.ts'
-import { sharedMap } from '../core/call/tracking-merge.ts'
+import { sharedMap } from '../core/call/tracking-fields.ts'
 import { isNoObject, isTooLarge, maxCallBytes, readTrackingRequest } from '../core/call/tracking-request.ts'
 import type { ReadRequest, ScannedCalls, TrackingRequest } from '../core/call/tracking-request.ts'
-import { spansPerCall } from '../core/call/tracking-scan.ts'
+import { spansPerCall } from '../core/call/tracking-fields.ts'
 import {
   faulty,
   maxNamed,

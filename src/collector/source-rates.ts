@@ -1,5 +1,4 @@
-import { maxQuotaCount, parseRate, type Rate } from '../core/pacing/rate.ts'
-import { TokenBucket } from '../core/pacing/token-bucket.ts'
+import { maxQuotaCount, parseRate, type Rate, TokenBucket } from '../core/pacing/token-bucket.ts'
 import type { Source } from '../core/settings/settings.ts'
 
 type RatedSource = Pick<Source, 'id' | 'maxRate'>

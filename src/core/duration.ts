@@ -50,3 +50,12 @@ export function parseMoment(text: string, now: number): number | null {
   if (agoMs !== null) return now - agoMs
   return isoForm.test(text) ? parseTimestamp(text) : null
 }
+
+/** An ISO time in UTC. A record can hold times that no calendar has: these stay epoch ms. */
+export function isoOf(at: number): string {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? `${at} ms` : date.toISOString()
+}
+
+export const isoOrNull = (at: number | null | undefined): string | null =>
+  at === null || at === undefined ? null : isoOf(at)

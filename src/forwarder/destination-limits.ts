@@ -1,10 +1,5 @@
-import {
-  DestinationLimit,
-  type LimitSettings,
-  type PartitionShare,
-} from '../core/pacing/destination-limit.ts'
-import type { GroupShare } from '../core/pacing/group-share.ts'
-import { maxAttemptCount, parseRate } from '../core/pacing/rate.ts'
+import { DestinationLimit, type LimitSettings, type PartitionShare, type GroupShare } from '../core/pacing/destination-limit.ts'
+import { maxAttemptCount, parseRate } from '../core/pacing/token-bucket.ts'
 import type { Destination } from '../core/settings/settings.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from './log.ts'

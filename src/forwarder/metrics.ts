@@ -1,5 +1,5 @@
 // What the forwarder counts, and what is read from it at each scrape.
-import type { DeferralReason } from '../core/delivery/deferral.ts'
+import type { DeferralReason } from '../core/delivery/disposition.ts'
 import type { Outcome } from '../core/delivery/outcome.ts'
 import type { DispositionLabel } from '../core/ledger/delivery-event.ts'
 import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'

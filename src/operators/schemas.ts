@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { RequestKey } from '../core/settings/command-id.ts'
+import type { RequestKey } from '../core/settings/commands.ts'
 import { type FieldFault, wrongField, RequestRefused } from './check.ts'
 import type { ApiAnswer } from './operation.ts'
 

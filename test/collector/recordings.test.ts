@@ -3,12 +3,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { checkCall } from '../../src/core/call/check-call.ts'
-import { allowsWebhooks } from '../../src/core/call/integrations.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
+import { checkCall, allowsWebhooks } from '../../src/core/call/check-call.ts'
 import { collected, startCollector, withSource, writeKey } from '../support/calls/collectors.ts'
-import { deploy } from '../support/deployment/deployment.ts'
 import { rawRequest, sendRaw } from '../support/calls/raw-http.ts'
+import { deploy } from '../support/deployment/deployment.ts'
 
 const hourMs = 3_600_000
 const anHourAhead = Date.now() + hourMs

@@ -1,10 +1,10 @@
 // In-memory stand-ins for the forwarder's ports. Whatever talks to a real Kafka or a real receiver is tested under
 // test/pipeline and test/faults.
 import { defaultBreakerLimits, type BreakerLimits } from '../../src/core/pacing/breaker.ts'
-import type { DeferralReason } from '../../src/core/delivery/deferral.ts'
+import type { DeferralReason } from '../../src/core/delivery/disposition.ts'
 import type { PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { Outcome } from '../../src/core/delivery/outcome.ts'
-import { wholeGroup } from '../../src/core/pacing/group-share.ts'
+import { wholeGroup } from '../../src/core/pacing/destination-limit.ts'
 import { defaultTrickle } from '../../src/core/pacing/limits.ts'
 import type { BudgetBounds } from '../../src/core/pacing/retry-budget.ts'
 import { ResultCodes } from '../../src/core/ledger/result-codes.ts'

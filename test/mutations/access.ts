@@ -164,7 +164,7 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'secrets-of-a-file-written-again',
-    file: 'src/core/apply/wanted-secrets.ts',
+    file: 'src/core/apply/wanted-settings.ts',
     find: 'if (given) return active.find((sealed) => given.equals(sealed)) ?? given.make()',
     replace: 'if (given) return given.make()',
     test: {

@@ -211,7 +211,7 @@ export const calls: readonly Mutation[] = [
   },
   {
     id: 'clocks-of-clients-not-corrected',
-    file: 'src/core/call/tracking-time.ts',
+    file: 'src/core/call/tracking-fields.ts',
     find: 'return isTimestamp(corrected) ? corrected : said',
     replace: 'return isTimestamp(corrected) ? said : corrected',
     test: {
@@ -221,7 +221,7 @@ export const calls: readonly Mutation[] = [
   },
   {
     id: 'times-that-the-caller-chose-corrected-by-the-clock',
-    file: 'src/core/call/tracking-time.ts',
+    file: 'src/core/call/tracking-fields.ts',
     find: '(isExact && timestamp !== null)',
     replace: 'false',
     test: {

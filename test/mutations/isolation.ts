@@ -337,7 +337,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'all-deferred-at-once-return-at-once',
-    file: 'src/core/pacing/return-times.ts',
+    file: 'src/core/pacing/recent-outcomes.ts',
     find: 'this.#levels[index]! < delayMs * perMs',
     replace: 'this.#levels[index]! >= 0',
     test: {

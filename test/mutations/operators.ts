@@ -27,7 +27,7 @@ export const operators: readonly Mutation[] = [
   },
   {
     id: 'events-with-what-a-receiver-answered',
-    file: 'src/core/operational/failure-windows.ts',
+    file: 'src/core/operational/failures.ts',
     find: 'detail: `status ${last.status}`',
     replace: 'detail: Buffer.from(last.body).toString()',
     test: {
@@ -57,7 +57,7 @@ export const operators: readonly Mutation[] = [
   },
   {
     id: 'every-dead-letter-is-an-event',
-    file: 'src/core/operational/failure-windows.ts',
+    file: 'src/core/operational/failures.ts',
     find: 'if (now < openedAt + this.#lengthMs) continue',
     replace: '',
     test: {
@@ -67,7 +67,7 @@ export const operators: readonly Mutation[] = [
   },
   {
     id: 'failed-events-make-events',
-    file: 'src/core/operational/failure-windows.ts',
+    file: 'src/core/operational/failures.ts',
     find: 'if (delivery?.sourceId === builtInSourceId) return',
     replace: '',
     test: { file: events, name: 'dead letters make one event a window' },
@@ -81,14 +81,14 @@ export const operators: readonly Mutation[] = [
   },
   {
     id: 'a-tail-waits-for-a-slow-reader',
-    file: 'src/core/live-tail/tail-sample.ts',
+    file: 'src/core/live-tail/tail.ts',
     find: 'else if (!hasRoom) this.#dropped++',
     replace: '',
     test: { file: 'console/live-tail.test.ts', name: 'a reader that is too slow loses calls' },
   },
   {
     id: 'a-tail-shows-every-call-of-a-flood',
-    file: 'src/core/live-tail/tail-sample.ts',
+    file: 'src/core/live-tail/tail.ts',
     find: 'if (this.#inSecond >= maxCallsPerSecond) this.#sampled++\n    else ',
     replace: '',
     test: { file: 'console/live-tail.test.ts', name: 'shows the first hundred calls of a second' },
@@ -123,7 +123,7 @@ export const operators: readonly Mutation[] = [
   },
   {
     id: 'a-cancelled-replay-is-finished',
-    file: 'src/core/operational/setting-changes.ts',
+    file: 'src/core/operational/operational-event.ts',
     find: "    case 'replay_finished':\n",
     replace: "    case 'replay_cancelled':\n    case 'replay_finished':\n",
     test: { file: events, name: 'a replay that is finished is an event' },

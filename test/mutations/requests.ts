@@ -104,7 +104,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'redirects-taken-for-success',
-    file: 'src/core/delivery/response.ts',
+    file: 'src/core/delivery/outcome.ts',
     find: "if (status >= 200 && status < 300) return 'success'",
     replace: "if (status >= 200 && status < 400) return 'success'",
     test: { file: 'core/delivery/response.test.ts', name: 'every status has its outcome' },
@@ -364,7 +364,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-delete-that-its-integrations-keep-away',
-    file: 'src/core/call/integrations.ts',
+    file: 'src/core/call/check-call.ts',
     find: "type === 'delete' || ",
     replace: '',
     test: {

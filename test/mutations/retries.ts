@@ -26,7 +26,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'no-window-in-the-record',
-    file: 'src/core/delivery/after-round.ts',
+    file: 'src/core/delivery/disposition.ts',
     find: `firstAttemptAt: round.firstAttemptAt,
     firstScheduledAt: delivery.firstScheduledAt ?? scheduledAt,`,
     replace: `firstAttemptAt: null,
@@ -38,7 +38,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'no-schedule-count-in-the-record',
-    file: 'src/core/delivery/after-round.ts',
+    file: 'src/core/delivery/disposition.ts',
     find: 'timesScheduled: delivery.timesScheduled + (scheduledAt === null ? 0 : 1),',
     replace: 'timesScheduled: 0,',
     test: {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { defaultBreakerLimits } from '../../src/core/pacing/breaker.ts'
 import { EndpointPace, type PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { Outcome, OutcomeKind } from '../../src/core/delivery/outcome.ts'
-import { wholeGroup } from '../../src/core/pacing/group-share.ts'
+import { wholeGroup } from '../../src/core/pacing/destination-limit.ts'
 import { defaultTrickle } from '../../src/core/pacing/limits.ts'
 
 export const second = 1_000

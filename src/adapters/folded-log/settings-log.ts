@@ -1,28 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import {
-  type ChangeAuthor,
-  type PerformOptions,
-  type Performed,
-  type SettingsWriter,
-  RequestKeyReused,
-  SettingsChangedFirst,
-  SettingsRefused,
-} from '../../operators/settings/writer.ts'
 import { decideAny } from '../../core/apply/apply-rules.ts'
 import type { ApplyCommand } from '../../core/apply/wanted-settings.ts'
 import { anyHost, type HostRefusal } from '../../core/delivery/endpoint-url.ts'
-import { commandIdOf, type RequestKey } from '../../core/settings/command-id.ts'
-import type { SettingsCommand } from '../../core/settings/commands.ts'
+import { commandIdOf, type RequestKey, type SettingsCommand } from '../../core/settings/commands.ts'
 import { aggregateOf, type SettingsEvent } from '../../core/settings/events.ts'
 import type { EntryVerdict } from '../../core/settings/replay.ts'
 import type { SettingsAggregate, SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
-import type { TopicRecord } from '../kafka/read/topic-record.ts'
-import { within } from '../kafka/waiting.ts'
+import { type ChangeAuthor, type PerformOptions, type Performed, type SettingsWriter, RequestKeyReused, SettingsChangedFirst, SettingsRefused } from '../../operators/settings/writer.ts'
 import { KafkaProducer } from '../kafka/producer/kafka-producer.ts'
 import { encodeRecord } from '../kafka/producer/plain-record.ts'
 import { ProduceFailure } from '../kafka/producer/produce-errors.ts'
 import { publishAll } from '../kafka/producer/publish.ts'
+import type { TopicRecord } from '../kafka/read/topic-record.ts'
+import { within } from '../kafka/waiting.ts'
 import { FoldedLog, type FoldedLogOptions } from './folded-log.ts'
 import { SettingsFollower, type SettingsLogCounts } from './settings-follower.ts'
 import { skipFields, toFields, type SettingsEventFields, type SettingsReader } from './settings-record.ts'

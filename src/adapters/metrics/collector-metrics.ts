@@ -1,6 +1,6 @@
 import { callTypes } from '../../core/call/analytics-call.ts'
 import type { CallType } from '../../core/call/analytics-call.ts'
-import type { CollectedCounts, CollectedType } from '../../core/ledger/collected-calls.ts'
+import type { CollectedCounts, CollectedType } from '../../core/ledger/tally.ts'
 import { callResults } from '../../collector/metrics.ts'
 import type { CallResult, CollectorMetrics } from '../../collector/metrics.ts'
 import { defaultOwnSeries, escapeValue, heading, inPieces, other } from './exposition.ts'

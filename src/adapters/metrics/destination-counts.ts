@@ -1,5 +1,5 @@
-import { deferralReasons } from '../../core/delivery/deferral.ts'
-import type { DeferralReason } from '../../core/delivery/deferral.ts'
+import { deferralReasons } from '../../core/delivery/disposition.ts'
+import type { DeferralReason } from '../../core/delivery/disposition.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { dispositionLabels as dispositions, type DispositionLabel } from '../../core/ledger/delivery-event.ts'

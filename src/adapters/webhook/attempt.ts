@@ -1,5 +1,4 @@
-import type { Outcome, OutcomeKind } from '../../core/delivery/outcome.ts'
-import { keptResponseBytes, maxResponseBytes, outcomeKindOf } from '../../core/delivery/response.ts'
+import { type Outcome, type OutcomeKind, keptResponseBytes, maxResponseBytes, outcomeKindOf } from '../../core/delivery/outcome.ts'
 import { parseRetryAfter } from '../../core/delivery/retry-after.ts'
 import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
 import type { AttemptSink } from '../../forwarder/send/webhook-transport.ts'

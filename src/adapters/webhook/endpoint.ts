@@ -1,13 +1,12 @@
-import { headerText } from '../../core/delivery/header-text.ts'
-import { headerNameFaults } from '../../core/delivery/static-headers.ts'
+import { headerText, headerNameFaults } from '../../core/delivery/static-headers.ts'
 import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
 import type { AttemptSink, EndpointClient, WebhookTarget } from '../../forwarder/send/webhook-transport.ts'
 import { HttpAttempt, type AttemptOwner } from './attempt.ts'
-import { OwnSecrets } from './own-secrets.ts'
 import type { Connection } from './connection.ts'
 import type { Deadlines } from './deadlines.ts'
 import { HeadTemplate } from './head-template.ts'
 import type { WebhookOrigin } from './origin.ts'
+import { OwnSecrets } from './own-secrets.ts'
 
 /** What all endpoints of a transport share. */
 export interface EndpointOptions {

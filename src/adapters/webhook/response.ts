@@ -1,4 +1,4 @@
-import { maxResponseBytes } from '../../core/delivery/response.ts'
+import { maxResponseBytes } from '../../core/delivery/outcome.ts'
 
 /** What is told of a response as it comes. */
 export interface ResponseHandler {

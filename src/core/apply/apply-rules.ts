@@ -1,21 +1,13 @@
 import type { Computation, ComputationKind } from '../audience/computations.ts'
+import type { HostRefusal } from '../delivery/endpoint-url.ts'
 import type { SettingsCommand } from '../settings/commands.ts'
 import { computationWords } from '../settings/computation-rules.ts'
-import type { HostRefusal } from '../delivery/endpoint-url.ts'
 import { decide } from '../settings/decide.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from '../settings/destination-options.ts'
 import type { Decision, SingleEvent } from '../settings/events.ts'
 import { fault, type Fault } from '../settings/fault.ts'
 import type { Destination, SettingsAggregate } from '../settings/settings.ts'
-import { SettingsDraft } from './settings-draft.ts'
-import { headerEditsFor, pairFor, type SecretNotes } from './wanted-secrets.ts'
-import {
-  computationLists,
-  type ApplyCommand,
-  type WantedComputation,
-  type WantedDestination,
-  type WantedSource,
-} from './wanted-settings.ts'
+import { SettingsDraft, headerEditsFor, pairFor, type SecretNotes, computationLists, type ApplyCommand, type WantedComputation, type WantedDestination, type WantedSource } from './wanted-settings.ts'
 
 /** What applying a file would do, and what it leaves alone. */
 export interface ApplyPlan {

@@ -1,18 +1,6 @@
-import { callTypes, maxMessageIdLength, type AnalyticsCall, type CallType } from './analytics-call.ts'
 import { spaceEnd } from '../json/json-object.ts'
-import {
-  CallFaultError,
-  readId,
-  readMap,
-  readString,
-  readTime,
-  readTimeOrNone,
-  readType,
-  type CallFault,
-} from './tracking-fields.ts'
-import { mergedUnder, sharedMap, type SharedMap } from './tracking-merge.ts'
-import { field, fieldNames, scanCall, spansPerCall, type CallSpans } from './tracking-scan.ts'
-import { correctedTimestamp } from './tracking-time.ts'
+import { callTypes, maxMessageIdLength, type AnalyticsCall, type CallType } from './analytics-call.ts'
+import { CallFaultError, readId, readMap, readString, readTime, readTimeOrNone, readType, type CallFault, mergedUnder, sharedMap, type SharedMap, field, fieldNames, scanCall, spansPerCall, type CallSpans, correctedTimestamp } from './tracking-fields.ts'
 
 export type TrackingCall = { call: AnalyticsCall; fault: null } | { call: null; fault: CallFault }
 

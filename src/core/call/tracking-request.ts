@@ -1,9 +1,7 @@
 import { eachElement, eachMember, keyOf, stringOf } from '../json/json-members.ts'
 import { spaceEnd, valueEnd } from '../json/json-object.ts'
 import { resized } from '../resized.ts'
-import { CallFaultError, readMap, readTimeOrNone, type CallFault } from './tracking-fields.ts'
-import { sharedMap, type SharedMap } from './tracking-merge.ts'
-import { scanCall, spansPerCall, type CallSpans } from './tracking-scan.ts'
+import { CallFaultError, readMap, readTimeOrNone, type CallFault, sharedMap, type SharedMap, scanCall, spansPerCall, type CallSpans } from './tracking-fields.ts'
 
 /** Of one call as it was sent, and of what a batch adds to each of its calls: bytes of UTF-8. */
 export const maxCallBytes = 32 << 10

@@ -3,8 +3,8 @@ import { CallValues, type ReadableCall } from '../expression/call-values.ts'
 import { deliveryIdSuffix } from './delivery.ts'
 import type { NotPlannedReason, PlannedDestination } from '../ledger/delivery-event.ts'
 import { callFilter, leftOutBy, type DestinationOptions } from '../settings/destination-options.ts'
-import { allowsWebhooks } from '../call/integrations.ts'
-import { aboutDestination, builtInSource, sourceOf } from '../operational/built-in-source.ts'
+import { allowsWebhooks } from '../call/check-call.ts'
+import { aboutDestination, builtInSource, sourceOf } from '../settings/built-in-source.ts'
 import type { Destination, SettingsState } from '../settings/settings.ts'
 
 type PlannedCall = ReadableCall & Pick<AnalyticsCall, 'sourceId' | 'integrations'>

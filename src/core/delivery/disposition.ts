@@ -1,6 +1,6 @@
-import type { DeadLetterReason, Delivery } from './delivery.ts'
-import { canRetry, isRefusal, type Outcome } from './outcome.ts'
 import type { Tier } from '../topics.ts'
+import type { DeadLetterReason, Delivery, EndpointOutcome, LastResponse } from './delivery.ts'
+import { canRetry, isRefusal, type Outcome, deferredOutcome } from './outcome.ts'
 
 export interface RetryPolicy {
   /** Ascending by delay, at least one. */
@@ -141,4 +141,112 @@ function chooseTier(now: number, wait: number, deadline: number, policy: RetryPo
   const covering = policy.tiers.find((tier) => tier.delayMs >= wait) ?? policy.tiers[policy.tiers.length - 1]!
   if (now + covering.delayMs <= deadline) return covering
   return policy.tiers.findLast((tier) => now + tier.delayMs <= deadline) ?? null
+}
+
+/** The closed set of why a delivery is not attempted at an endpoint now. */
+export const deferralReasons = [
+  'breaker',
+  'paused',
+  'budget',
+  'slow',
+  'busy_key',
+  'limited',
+  'not_set_up',
+] as const
+export type DeferralReason = (typeof deferralReasons)[number]
+
+export interface Deferral {
+  reason: DeferralReason
+  /** The endpoint takes nothing for so long, in ms; 0 when that is not known. Where it is too slow: see ReturnTimes. */
+  waitMs: number
+}
+
+/** The endpoint works, and more comes than it can take or may get. */
+export const isTooSlow = (reason: DeferralReason): boolean =>
+  reason === 'slow' || reason === 'busy_key' || reason === 'limited'
+
+const details: Record<DeferralReason, string> = {
+  breaker: 'the endpoint fails: its circuit breaker is open',
+  paused: 'the endpoint asked for a pause (Retry-After)',
+  budget: 'too many retries fail at the endpoint: its retry budget is used up',
+  slow: 'the endpoint is too slow and was holding back calls for other endpoints',
+  busy_key: 'too many calls of one user wait for one another at this destination',
+  limited: 'the destination is at its limit (--max-rate, --max-in-flight) and was holding back other calls',
+  not_set_up: 'the destination cannot be set up: the log of the forwarder says why',
+}
+
+export function deferredBy({ reason, waitMs }: Deferral): Outcome {
+  const outcome = { ...deferredOutcome(details[reason]), retryAfterMs: waitMs > 0 ? waitMs : null }
+  return isTooSlow(reason) ? { ...outcome, hasPlaceThen: true } : outcome
+}
+
+/** The outcome of one endpoint in a round of sending. */
+export interface RoundOutcome {
+  readonly endpointId: string
+  readonly outcome: Outcome
+  /** Epoch ms. */
+  readonly at: number
+}
+
+/** How a round of sending went that did not end with a success. */
+export interface EndedRound {
+  readonly outcomes: readonly RoundOutcome[]
+  /** Rounds that reached an endpoint, this one included. */
+  readonly attempts: number
+  readonly firstAttemptAt: number | null
+}
+
+/** What is to become of it: a retry that is scheduled now, or a dead letter (`scheduledAt` is null). */
+export interface NextRound {
+  readonly endpointIds: readonly string[]
+  readonly notBefore: number | null
+  readonly scheduledAt: number | null
+}
+
+/** The delivery as it goes into a tier or a dead letter after a round. */
+export function afterRound(delivery: Delivery, round: EndedRound, next: NextRound): Delivery {
+  const { scheduledAt } = next
+  return {
+    id: delivery.id,
+    messageId: delivery.messageId,
+    sourceId: delivery.sourceId,
+    destinationId: delivery.destinationId,
+    userIds: delivery.userIds,
+    type: delivery.type,
+    body: delivery.body,
+    endpointIds: next.endpointIds,
+    attempts: round.attempts,
+    timesScheduled: delivery.timesScheduled + (scheduledAt === null ? 0 : 1),
+    firstAttemptAt: round.firstAttemptAt,
+    firstScheduledAt: delivery.firstScheduledAt ?? scheduledAt,
+    notBefore: next.notBefore,
+    outcomes: history(delivery, round),
+    lastResponse: lastResponse(round) ?? delivery.lastResponse,
+    origin: delivery.origin,
+  }
+}
+
+function history(delivery: Delivery, round: EndedRound): EndpointOutcome[] {
+  const all = [...delivery.outcomes]
+  for (const { endpointId, outcome, at } of round.outcomes) {
+    const { kind, status, durationMs, detail } = outcome
+    const latest = { endpointId, kind, status, durationMs, at, detail }
+    const before = all.findIndex((earlier) => earlier.endpointId === endpointId)
+    if (before < 0) all.push(latest)
+    else if (kind !== 'deferred') all[before] = latest
+  }
+  return all
+}
+
+function lastResponse({ outcomes }: EndedRound): LastResponse | null {
+  const last = outcomes.findLast(({ outcome }) => outcome.status !== null)
+  if (!last) return null
+  const { endpointId, outcome, at } = last
+  return {
+    endpointId,
+    status: outcome.status!,
+    body: outcome.body ?? new Uint8Array(0),
+    durationMs: outcome.durationMs,
+    at,
+  }
 }

@@ -1,3 +1,5 @@
+
+
 export const maxHeadersPerUrl = 20
 export const maxHeaderBytesPerUrl = 8_192
 
@@ -57,4 +59,15 @@ export function headerSetFaults(headers: readonly { name: string; valueBytes: nu
   if (bytes > maxHeaderBytesPerUrl)
     faults.push(`has ${bytes} bytes of headers, at most ${maxHeaderBytesPerUrl} are allowed`)
   return faults
+}
+
+const plain = /^[\x21-\x24\x26-\x7e]*$/
+const others = /[^\x21-\x24\x26-\x7e]/gu
+
+/**
+ * An id as a header's value. Producers choose messageIds, and what a header cannot hold (spaces, control characters,
+ * letters beyond ASCII) is percent-encoded, as is the percent sign: different ids stay different.
+ */
+export function headerText(id: string): string {
+  return plain.test(id) ? id : id.toWellFormed().replace(others, (character) => encodeURIComponent(character))
 }

@@ -1,6 +1,5 @@
 import type { AnalyticsCall } from '../call/analytics-call.ts'
-import { isExact } from '../json/json-number.ts'
-import { parseJson } from '../json/parse-json.ts'
+import { isExact, parseJson } from '../json/parse-json.ts'
 
 /** What an expression can read of a call, by the names and CEL types that it has there. */
 export const callFields = {

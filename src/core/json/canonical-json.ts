@@ -1,7 +1,6 @@
-import { isExact, rawJSON } from './json-number.ts'
-import { numberEnd, stringEnd } from './json-object.ts'
-import { parseJson } from './parse-json.ts'
 import { resized } from '../resized.ts'
+import { numberEnd, stringEnd } from './json-object.ts'
+import { isExact, rawJSON, parseJson } from './parse-json.ts'
 
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]

@@ -59,3 +59,61 @@ function scalarOf(source: string, first: number, numberOf: NumberOf): unknown {
   if (first === quote) return stringOf(source)
   return source === 'true' ? true : source === 'false' ? false : source === 'null' ? null : numberOf(source)
 }
+
+/** Text that JSON.stringify puts out as it is (TypeScript does not know it yet). */
+export const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON(text: string): unknown
+  isRawJSON(value: unknown): boolean
+}
+
+/** Whether what JSON.stringify writes for the number is the same number. `-0` is 0. */
+export function isExact(number: string): boolean {
+  const value = Number(number)
+  if (value === 0) return !/^[^eE]*[1-9]/.test(number)
+  return Number.isFinite(value) && plainNumber(number) === plainNumber(String(value))
+}
+
+const numberForm = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+
+/** One spelling of a number: its digits without zeros at either end, and the power of ten. */
+export function plainNumber(number: string): string {
+  const [, sign, whole, fraction = '', exponent = '0'] = numberForm.exec(number)!
+  const digits = whole + fraction
+  let start = 0
+  let end = digits.length
+  while (digits[start] === '0') start++
+  while (digits[end - 1] === '0') end--
+  if (start >= end) return '0'
+  const power = BigInt(exponent) + BigInt(digits.length - end - fraction.length)
+  return `${sign}${digits.slice(start, end)}e${power}`
+}
+
+/**
+ * Whether two JSON texts say the same: members of objects in any order, numbers and strings in any spelling. Numbers
+ * are compared by their digits, so also those that a double cannot hold. Texts that are nested thousands of levels
+ * deep are the same only when they are spelt the same.
+ */
+export function sameJson(one: string, other: string): boolean {
+  if (one === other) return true
+  try {
+    return plain(one) === plain(other)
+  } catch (error) {
+    // The stack is used up.
+    if (error instanceof RangeError) return false
+    throw error
+  }
+}
+
+/** One spelling of what is the same. */
+function plain(text: string): string {
+  return JSON.stringify(
+    parseJson(text, (source) => rawJSON(plainNumber(source))),
+    sorted,
+  )
+}
+
+/** Objects become lists of members, which cannot be taken for anything else: arrays stay arrays. */
+function sorted(_key: string, value: unknown): unknown {
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || isRawJSON(value)) return value
+  return { members: Object.entries(value).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)) }
+}

@@ -1,18 +1,10 @@
 // Compares the tallies with the topics; `audit-report.ts` judges the result. A fold: first all tallies,
 // then the records of calls, tiers and dead letters, in any order, each once.
-import { noTierSums, type TierSums } from './audit-equation.ts'
-import { PartitionFacts, publishedOf } from './audit-partition.ts'
-import {
-  reportOf,
-  type AuditReport,
-  type AuditTerms,
-  type AuditedPartition,
-  type Copy,
-  type PartitionId,
-} from './audit-report.ts'
-import { LedgerChain, type Chain } from './ledger-chain.ts'
 import { allRuns, isInRuns, type FinishedOffsets } from '../offsets/finished-offsets.ts'
 import { decodeFinished, tallyIdOf, type OffsetRun } from '../offsets/offset-runs.ts'
+import { PartitionFacts, publishedOf } from './audit-partition.ts'
+import { noTierSums, type TierSums, reportOf, type AuditReport, type AuditTerms, type AuditedPartition, type Copy, type PartitionId } from './audit-report.ts'
+import { LedgerChain, type Chain } from './ledger-chain.ts'
 import type { Tally } from './tally.ts'
 import type { Place } from './trace.ts'
 

@@ -1,7 +1,6 @@
 import type { CallType } from '../call/analytics-call.ts'
-import type { CollectedCalls } from './collected-calls.ts'
 import type { Heartbeat } from './heartbeat.ts'
-import type { Tally } from './tally.ts'
+import type { CollectedCalls, Tally } from './tally.ts'
 
 /** The kinds of records in `webhooks.deliveries`. `unknown` is a type that a later version added. */
 export const deliveryEventTypes = [

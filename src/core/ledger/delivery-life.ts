@@ -1,6 +1,6 @@
 // What became of one delivery, judged by what the topics hold of it.
 import type { DispositionLabel } from './delivery-event.ts'
-import type { HeldBy } from './held.ts'
+import type { HeldBy } from './tally.ts'
 import {
   placeKey,
   type DispositionTrace,

@@ -1,13 +1,6 @@
 import { outcomeKinds, type OutcomeKind } from '../delivery/outcome.ts'
 import { dispositionLabels, type DispositionLabel } from './delivery-event.ts'
-import type { HeldBy } from './held.ts'
-import {
-  attemptBuckets,
-  type DestinationCounts,
-  type DestinationTally,
-  type EndpointAttempts,
-  type ReasonCount,
-} from './tally.ts'
+import { type HeldBy, attemptBuckets, type DestinationCounts, type DestinationTally, type EndpointAttempts, type ReasonCount } from './tally.ts'
 
 const fieldOf = {
   delivered: 'delivered',

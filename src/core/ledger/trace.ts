@@ -1,10 +1,9 @@
 // What topics hold about a call beside the call itself, without anything of the call's content: neither its body nor
 // whose it is. Times are epoch milliseconds.
 import { urlIdOf, type DeadLetter, type DeadLetterReason, type RetryDelivery } from '../delivery/delivery.ts'
-import type { DeliveryEvent, DispositionLabel, NotPlannedReason } from './delivery-event.ts'
-import type { HeldBy } from './held.ts'
-import type { DestinationCounts, Tally } from './tally.ts'
 import type { Tier } from '../topics.ts'
+import type { DeliveryEvent, DispositionLabel, NotPlannedReason } from './delivery-event.ts'
+import type { HeldBy, DestinationCounts, Tally } from './tally.ts'
 
 /** Where a record lies. */
 export interface Place {

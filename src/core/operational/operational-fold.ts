@@ -2,11 +2,9 @@ import type { DeadLetter } from '../delivery/delivery.ts'
 import type { DeliveryEvent } from '../ledger/delivery-event.ts'
 import type { SettingsEvent } from '../settings/events.ts'
 import type { SettingsState } from '../settings/settings.ts'
-import { DeletionChecks } from './deletion-checks.ts'
 import { EndpointHealth, type DownEndpoint } from './endpoint-health.ts'
-import { FailureWindows, type FailureWindow } from './failure-windows.ts'
-import type { OperationalEvent } from './operational-event.ts'
-import { settingChange } from './setting-changes.ts'
+import { DeletionChecks, FailureWindows, type FailureWindow } from './failures.ts'
+import { type OperationalEvent, settingChange } from './operational-event.ts'
 
 export interface FoldTimes {
   /** How long dead letters of one destination and reason are counted together. */

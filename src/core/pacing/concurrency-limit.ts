@@ -1,4 +1,4 @@
-import { wholeGroup, type GroupShare } from './group-share.ts'
+import { wholeGroup, type GroupShare } from './destination-limit.ts'
 
 /**
  * How many requests an endpoint may have in flight at once, found out by TCP Vegas (Brakmo and Peterson 1994; for

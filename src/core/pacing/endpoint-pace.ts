@@ -1,19 +1,10 @@
-import {
-  breakerEvent,
-  closedBreaker,
-  elapsedBreaker,
-  phases,
-  stepBreaker,
-  type Breaker,
-  type BreakerLimits,
-} from './breaker.ts'
-import { ConcurrencyLimit, type LimitBounds } from './concurrency-limit.ts'
-import type { Deferral } from '../delivery/deferral.ts'
+import type { Deferral } from '../delivery/disposition.ts'
 import type { Outcome } from '../delivery/outcome.ts'
-import type { GroupShare } from './group-share.ts'
-import { RecentOutcomes } from './recent-outcomes.ts'
+import { breakerEvent, closedBreaker, elapsedBreaker, phases, stepBreaker, type Breaker, type BreakerLimits } from './breaker.ts'
+import { ConcurrencyLimit, type LimitBounds } from './concurrency-limit.ts'
+import type { GroupShare } from './destination-limit.ts'
+import { RecentOutcomes, ReturnTimes } from './recent-outcomes.ts'
 import { RetryBudget, type BudgetBounds } from './retry-budget.ts'
-import { ReturnTimes } from './return-times.ts'
 
 export interface PaceBounds {
   breaker: BreakerLimits

@@ -1,4 +1,4 @@
-import { wholeGroup, type GroupShare } from './group-share.ts'
+import { wholeGroup, type GroupShare } from './destination-limit.ts'
 import { budgetWindowMs } from './limits.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isUnfinished, replayJob, replayTotals, stateAfterTurn, type ReplayJob } from './replay-job.ts'
+import { isUnfinished, replayJob, replayTotals, stateAfterTurn, type ReplayJob, type PlacedRange, type ReplayTotals } from './replay-job.ts'
 
 /** Replays that have ended are listed for so long; a pause that ended earlier gets none. */
 export const replaysKeptMs = 30 * 86_400_000
@@ -46,3 +46,16 @@ export function forgottenBy(
   const tooMany = byPeople.slice(0, Math.max(0, byPeople.length - maxEndedReplays))
   return [...new Set([...old, ...tooMany])].map(({ id }) => id)
 }
+
+export type ReplayCommand =
+  | {
+      type: 'start_replay'
+      /** New; of a pause's replay `heldReplayId`. */
+      id: string
+      terms: PlacedRange
+      pauseId: string | null
+      keptSince: number | null
+      at: number
+    }
+  | { type: 'pause_replay' | 'resume_replay'; id: string; at: number }
+  | { type: 'cancel_replay' | 'finish_replay'; id: string; at: number; totals: ReplayTotals | null }

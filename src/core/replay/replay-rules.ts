@@ -12,7 +12,7 @@ import {
   type ReplayJob,
   type ReplayRange,
 } from './replay-job.ts'
-import type { ReplayCommand } from './replay-commands.ts'
+import type { ReplayCommand } from './replay-events.ts'
 
 export const maxUnfinishedReplays = 20
 export const maxReplayRate = 999_999

@@ -1,6 +1,6 @@
 import type { Role } from '../access/roles.ts'
-import type { ReplayCommand } from '../replay/replay-commands.ts'
 import type { ComputationKind, SyncMode } from '../audience/computations.ts'
+import type { ReplayCommand } from '../replay/replay-events.ts'
 import type { OptionsEdit } from './destination-options.ts'
 import type { SecretPlace, SealedSecret } from './settings.ts'
 
@@ -108,3 +108,21 @@ export type SettingsCommand =
   | { type: 'reseal_secrets'; id: string; resealed: Resealed[] }
   /** The forwarder got a 410 from this URL; `at` is in epoch milliseconds. */
   | { type: 'report_endpoint_gone'; destinationId: string; urlId: string; at: number }
+
+/** A request that its sender may repeat under one key. Both are digests without a `/`. */
+export interface RequestKey {
+  /** Of the key, and of what it is for. */
+  key: string
+  /** Of what was asked. */
+  request: string
+}
+
+/** A command's id in the settings log: unique, and followed by its request's key where it has one. */
+export function commandIdOf(unique: string, request: RequestKey | null): string {
+  return request === null ? unique : `${unique}/${request.key}/${request.request}`
+}
+
+export function requestKeyOf(commandId: string): RequestKey | null {
+  const [, key, request, ...rest] = commandId.split('/')
+  return key && request && rest.length === 0 ? { key, request } : null
+}

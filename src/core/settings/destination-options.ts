@@ -3,7 +3,7 @@ import { callTypes, type CallType } from '../call/analytics-call.ts'
 import { compileExpression, maxExpressionLength, type CallExpression } from '../expression/call-expression.ts'
 import type { CallValues } from '../expression/call-values.ts'
 import { dropFaults, maxDropPathLength, maxDropPaths } from '../call/redaction.ts'
-import { maxAttemptCount, parseRate } from '../pacing/rate.ts'
+import { maxAttemptCount, parseRate } from '../pacing/token-bucket.ts'
 import { faultIf, type Fault } from './fault.ts'
 
 export const maxEvents = 100

@@ -17,7 +17,7 @@ import {
   type SettingsAggregate,
 } from './settings.ts'
 import { editSecrets } from './secrets.ts'
-import { sourceOf } from '../operational/built-in-source.ts'
+import { sourceOf } from './built-in-source.ts'
 import { idFaults, nameFaults } from './source-rules.ts'
 import { headerNameFaults, headerSetFaults, headerValueFaults } from '../delivery/static-headers.ts'
 

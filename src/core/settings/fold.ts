@@ -1,4 +1,4 @@
-import { requestKeyOf } from './command-id.ts'
+import { requestKeyOf } from './commands.ts'
 import { forgottenBy } from '../replay/replay-events.ts'
 import { changeBy, endpointsMadeBy, partsOf, type SettingsChange, type SettingsEvent } from './events.ts'
 import { initialSettings, type SettingsAggregate } from './settings.ts'

@@ -4,7 +4,7 @@ import type { ReplayJob } from '../replay/replay-job.ts'
 import type { Computations } from '../audience/computations.ts'
 import type { DestinationOptions } from './destination-options.ts'
 import { canonicalUrl } from '../delivery/endpoint-url.ts'
-import { maxQuotaCount, parseRate } from '../pacing/rate.ts'
+import { maxQuotaCount, parseRate } from '../pacing/token-bucket.ts'
 
 /** A secret as it lies in the settings log: AES-256-GCM, every part base64url. Opened only where it is used. */
 export const sealedSecret = z.object({

@@ -1,8 +1,8 @@
 import type { SettingsCommand } from './commands.ts'
-import { maxQuotaCount, parseRate } from '../pacing/rate.ts'
+import { maxQuotaCount, parseRate } from '../pacing/token-bucket.ts'
 import { accepted, refused, type Decision } from './events.ts'
 import { fault, faultIf, type Fault } from './fault.ts'
-import { builtInSourceId, isBuiltIn } from '../operational/built-in-source.ts'
+import { builtInSourceId, isBuiltIn } from './built-in-source.ts'
 import type { SettingsAggregate } from './settings.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_source' }>

@@ -1,8 +1,7 @@
 // What counts say, for people: totals, shares, durations.
-import { attemptBuckets } from '../ledger/tally.ts'
 import { countFields } from '../ledger/result-codes.ts'
-import { quantileOf } from './durations.ts'
-import type { RollupCounts } from './rollup.ts'
+import { attemptBuckets } from '../ledger/tally.ts'
+import { quantileOf, type RollupCounts } from './rollup.ts'
 
 type CountField = (typeof countFields)[number]
 

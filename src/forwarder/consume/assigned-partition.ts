@@ -1,8 +1,7 @@
 import type { Origin } from '../../core/delivery/delivery.ts'
-import { OffsetTracker, noWork } from '../../core/offsets/offset-tracker.ts'
-import type { Ownership } from '../../core/offsets/ownership.ts'
 import { isTraceparent } from '../../core/delivery/trace-context.ts'
-import { ReadPosition } from '../../core/offsets/read-position.ts'
+import { OffsetTracker, noWork } from '../../core/offsets/offset-tracker.ts'
+import { type Ownership, ReadPosition } from '../../core/offsets/read-position.ts'
 import { PartitionLedger } from '../commit/partition-ledger.ts'
 import type { FetchedBatch, FetchedRecord, FetchedRecords } from './record-source.ts'
 

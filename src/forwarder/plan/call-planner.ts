@@ -1,33 +1,24 @@
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { CallValues } from '../../core/expression/call-values.ts'
-import { redacted, type Redaction } from '../../core/call/redaction.ts'
-import type { LeftOut } from '../../core/settings/destination-options.ts'
-import type { NotPlannedReason, PlannedDestination, SkipReason } from '../../core/ledger/delivery-event.ts'
-import type { Delivery, Origin } from '../../core/delivery/delivery.ts'
 import { renderBody } from '../../core/call/body.ts'
-import { checkCall } from '../../core/call/check-call.ts'
-import { allowsWebhooks } from '../../core/call/integrations.ts'
-import { aboutDestination } from '../../core/operational/built-in-source.ts'
-import { ActiveDelivery } from '../send/active-delivery.ts'
-import type { CallPlace, ConditionWatch } from './condition-watch.ts'
-import type { DestinationRuntime } from './destination-runtime.ts'
-import type { EndpointQueue } from '../send/endpoint-queue.ts'
-import {
-  Refusal,
-  fullEndpoint,
-  keyOf,
-  refusalOf,
-  requireReadable,
-  type Planner,
-  type PlannerParts,
-} from './planner.ts'
+import { checkCall, allowsWebhooks } from '../../core/call/check-call.ts'
+import { redacted, type Redaction } from '../../core/call/redaction.ts'
+import type { Delivery, Origin } from '../../core/delivery/delivery.ts'
+import { CallValues } from '../../core/expression/call-values.ts'
+import type { NotPlannedReason, PlannedDestination, SkipReason } from '../../core/ledger/delivery-event.ts'
+import { aboutDestination } from '../../core/settings/built-in-source.ts'
+import type { LeftOut } from '../../core/settings/destination-options.ts'
 import type { Ledger } from '../commit/ledger.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
+import { ActiveDelivery } from '../send/active-delivery.ts'
+import type { EndpointQueue } from '../send/endpoint-queue.ts'
+import { steadyClock } from '../steady-clock.ts'
+import type { CallPlace, ConditionWatch } from './condition-watch.ts'
+import type { DestinationRuntime } from './destination-runtime.ts'
 import type { FilterFaults } from './filter-faults.ts'
 import type { RecordDecoder } from './inputs.ts'
+import { Refusal, fullEndpoint, keyOf, refusalOf, requireReadable, type Planner, type PlannerParts } from './planner.ts'
 import type { SourceRoute } from './routing.ts'
-import { steadyClock } from '../steady-clock.ts'
 
 /** The plan of a record: its destinations. It is skipped when there are none. */
 interface Plan {

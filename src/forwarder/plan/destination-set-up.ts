@@ -1,4 +1,4 @@
-import { destinationFault, headerFault } from '../../core/settings/destination-fault.ts'
+import { destinationFault, headerFault } from '../../core/settings/fault.ts'
 import {
   headerPlace,
   sharedSecretPlace,

@@ -1,24 +1,15 @@
-import { checkRetry } from '../../core/delivery/check-retry.ts'
 import { withoutFuture } from '../../core/delivery/clock-ahead.ts'
-import type { RetryDelivery } from '../../core/delivery/delivery.ts'
+import { checkRetry, type RetryDelivery } from '../../core/delivery/delivery.ts'
 import { hopTier, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownCopy } from '../../core/own-bytes.ts'
-import { ActiveDelivery } from '../send/active-delivery.ts'
-import type { EndpointQueue } from '../send/endpoint-queue.ts'
-import type { Erased } from './erased.ts'
-import {
-  Refusal,
-  fullEndpoint,
-  keyOf,
-  refusalOf,
-  requireReadable,
-  type Planner,
-  type PlannerParts,
-} from './planner.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
-import type { RecordDecoder } from './inputs.ts'
+import { ActiveDelivery } from '../send/active-delivery.ts'
+import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
+import type { Erased } from './erased.ts'
+import type { RecordDecoder } from './inputs.ts'
+import { Refusal, fullEndpoint, keyOf, refusalOf, requireReadable, type Planner, type PlannerParts } from './planner.ts'
 
 export interface RetryPlannerParts extends PlannerParts {
   decoder: RecordDecoder<RetryDelivery>

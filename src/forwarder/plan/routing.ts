@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { redactionOf } from '../../core/call/redaction.ts'
 import { callFilter } from '../../core/settings/destination-options.ts'
-import { allSources, isBuiltIn } from '../../core/operational/built-in-source.ts'
+import { allSources, isBuiltIn } from '../../core/settings/built-in-source.ts'
 import type { Destination, SettingsState, Source } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
 import { DestinationRuntime } from './destination-runtime.ts'

@@ -1,4 +1,4 @@
-import type { DeferralReason } from '../../core/delivery/deferral.ts'
+import type { DeferralReason } from '../../core/delivery/disposition.ts'
 import { isRefusal, type Outcome } from '../../core/delivery/outcome.ts'
 import type { BreakerPhase } from '../../core/pacing/breaker.ts'
 import type { Ledger } from '../commit/ledger.ts'

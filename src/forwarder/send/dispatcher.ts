@@ -1,4 +1,4 @@
-import { deferredBy, type Deferral } from '../../core/delivery/deferral.ts'
+import { deferredBy, type Deferral } from '../../core/delivery/disposition.ts'
 import { deferredOutcome, type Outcome } from '../../core/delivery/outcome.ts'
 import {
   Attempt,

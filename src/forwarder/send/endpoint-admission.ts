@@ -1,4 +1,4 @@
-import type { Deferral } from '../../core/delivery/deferral.ts'
+import type { Deferral } from '../../core/delivery/disposition.ts'
 import { placesPerSlot, wakeBelow } from '../../core/pacing/limits.ts'
 import type { EndpointPace, PaceBounds } from '../../core/pacing/endpoint-pace.ts'
 import { stateAfter, type Transitions } from '../../core/transitions.ts'

@@ -1,4 +1,4 @@
-import { isTooSlow, type Deferral } from '../../core/delivery/deferral.ts'
+import { isTooSlow, type Deferral } from '../../core/delivery/disposition.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'

@@ -1,4 +1,4 @@
-import type { DeferralReason } from '../../core/delivery/deferral.ts'
+import type { DeferralReason } from '../../core/delivery/disposition.ts'
 import type { ActiveDelivery, DeliveryDestination } from './active-delivery.ts'
 import { IntrusiveQueue } from '../../core/intrusive-queue.ts'
 

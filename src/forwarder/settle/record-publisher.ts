@@ -1,5 +1,5 @@
 import { lingerMs, maxBatchBytes, maxBatchRecords } from '../../core/pacing/limits.ts'
-import type { Claim } from '../../core/offsets/ownership.ts'
+import type { Claim } from '../../core/offsets/read-position.ts'
 import type { EncodedRecord, RecordSink } from './record-sink.ts'
 
 /**

@@ -1,27 +1,21 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { DeadLetterReason, Delivery, RetryDelivery } from '../../core/delivery/delivery.ts'
-import type { HeldBy } from '../../core/ledger/held.ts'
+import { afterRound, type RoundOutcome, decide, expiryReason, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { DispositionLabel, SkipReason } from '../../core/ledger/delivery-event.ts'
-import { afterRound, type RoundOutcome } from '../../core/delivery/after-round.ts'
-import { decide, expiryReason, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
+import type { HeldBy } from '../../core/ledger/tally.ts'
 import { ownBytes } from '../../core/own-bytes.ts'
 import type { Tier } from '../../core/topics.ts'
 import { stackOf } from '../../errors.ts'
-import { DeadLetters, deadLetterOf, type SettlingParts } from './dead-letters.ts'
-import type {
-  ActiveDelivery,
-  DeliveryDestination,
-  DeliveryEndpoint,
-  DeliverySettler,
-} from '../send/active-delivery.ts'
+import type { DispositionDetails } from '../commit/ledger.ts'
+import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { FetchedRecord } from '../consume/record-source.ts'
+import type { Log } from '../log.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { Erased } from '../plan/erased.ts'
 import type { Suppressed } from '../plan/suppressed.ts'
-import type { DispositionDetails } from '../commit/ledger.ts'
-import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { Log } from '../log.ts'
-import type { FetchedRecord } from '../consume/record-source.ts'
+import type { ActiveDelivery, DeliveryDestination, DeliveryEndpoint, DeliverySettler } from '../send/active-delivery.ts'
+import { DeadLetters, deadLetterOf, type SettlingParts } from './dead-letters.ts'
 import { RetryRecords } from './retry-records.ts'
 
 export interface SettlerParts extends SettlingParts {

@@ -1,5 +1,5 @@
 import type { AuditReport } from '../../core/ledger/audit-report.ts'
-import { auditFailure } from '../../core/operational/audit-failure.ts'
+import { auditFailure } from '../../core/operational/failures.ts'
 import type { OperationalEvent } from '../../core/operational/operational-event.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { pause } from '../../retry-forever.ts'

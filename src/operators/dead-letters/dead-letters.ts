@@ -2,7 +2,7 @@
 import { statusOf, deadLetterFilter, kindKey, kindOf, type DeadLetterKind, type DeadLetterTerms } from '../../core/delivery/dead-letter-filter.ts'
 import type { DeadLetter, Origin } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
-import { isoOf, isoOrNull } from '../../core/iso-time.ts'
+import { isoOf, isoOrNull } from '../../core/duration.ts'
 import { PostriderError } from '../../errors.ts'
 
 type HeaderValue = Uint8Array | string | (Uint8Array | string)[] | undefined

@@ -2,7 +2,7 @@ import type { Lease } from '../lease.ts'
 import { RequestKeyReused } from '../settings/writer.ts'
 import { type DeletionState, deletionState } from '../../core/erasure/deletion-book.ts'
 import type { SourceProgress } from '../../core/erasure/deletion-progress.ts'
-import type { RequestKey } from '../../core/settings/command-id.ts'
+import type { RequestKey } from '../../core/settings/commands.ts'
 import { recordedDeletions, requestIdOf, type DeletionPorts } from './history.ts'
 import { requestDeletion, resumeDeletions, wholeReport } from './request.ts'
 

@@ -1,8 +1,7 @@
-import { callText } from '../why/describe.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { isShown, type TailFilter } from '../../core/live-tail/tail-filter.ts'
-import { TailSample, type NotShown, maxCallsPerSecond } from '../../core/live-tail/tail-sample.ts'
+import { isShown, type TailFilter, TailSample, type NotShown, maxCallsPerSecond } from '../../core/live-tail/tail.ts'
 import { PostriderError } from '../../errors.ts'
+import { callText } from '../why/describe.ts'
 
 /** Reads calls as they come in, from the moment at which it was opened. */
 export interface LiveCalls {

@@ -2,7 +2,7 @@ import { deadLetterPlace, type StoredDeadLetter, type StoredRecord } from '../de
 import { deadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
 import { planReplay } from '../../core/delivery/replay.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
-import { DeliveryIdSet } from '../../core/replay/delivery-id-set.ts'
+import { DeliveryIdSet } from '../../core/replay/offset-set.ts'
 import type { DeadLetterReplay, SentKind } from '../../core/replay/replay-job.ts'
 import { replayOwner } from '../../core/replay/replayed-delivery.ts'
 import { replayTier } from '../../core/topics.ts'

@@ -1,11 +1,10 @@
-import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import type { DeadLetter } from '../../core/delivery/delivery.ts'
-import { ReplayFacts } from '../../core/replay/replay-facts.ts'
+import { ReplayFacts, SettingsEpochs } from '../../core/replay/replay-facts.ts'
 import type { CallReplay } from '../../core/replay/replay-job.ts'
 import { heldReplayId } from '../../core/replay/replay-rules.ts'
-import { SettingsEpochs } from '../../core/replay/settings-epochs.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { whenKnown } from '../../when-known.ts'
+import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import type { LedgerFollower, LedgerReader, ReplaySource, ReplayRig } from './rig.ts'
 import { ForwarderVersions } from './terms.ts'
 

@@ -1,4 +1,4 @@
-import { isoOf, isoOrNull } from '../../core/iso-time.ts'
+import { isoOf, isoOrNull } from '../../core/duration.ts'
 import {
   addTotals,
   isUnfinished,
@@ -9,7 +9,7 @@ import {
   type ReplayRange,
   type ReplayTotals,
 } from '../../core/replay/replay-job.ts'
-import type { RequestKey } from '../../core/settings/command-id.ts'
+import type { RequestKey } from '../../core/settings/commands.ts'
 import { PostriderError } from '../../errors.ts'
 import { checkedTerms } from './terms.ts'
 import { spansBetween, waitsFor } from './chosen-calls.ts'

@@ -1,4 +1,4 @@
-import { isoOrNull } from '../../core/iso-time.ts'
+import { isoOrNull } from '../../core/duration.ts'
 import type { Destination, SettingsState } from '../../core/settings/settings.ts'
 import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
 import { attemptFiguresOf, deliveryCountsOf, deliveryFields, destinationFiguresOf, sourceFiguresOf } from '../../core/statistics/views.ts'

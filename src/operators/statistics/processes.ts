@@ -1,6 +1,6 @@
 import type { SeenProcess } from '../../core/statistics/rollup-fold.ts'
 import type { HeartbeatEndpoint, HeartbeatPartition } from '../../core/ledger/heartbeat.ts'
-import { isoOrNull } from '../../core/iso-time.ts'
+import { isoOrNull } from '../../core/duration.ts'
 
 /** `gone`: its heartbeats ceased, and it did not say that it was stopped. */
 export type ProcessState = 'live' | 'stopped' | 'gone'

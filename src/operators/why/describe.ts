@@ -1,7 +1,7 @@
 // A message's life as the admin API and `--json` show it.
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { checkCall } from '../../core/call/check-call.ts'
-import { isoOf, isoOrNull } from '../../core/iso-time.ts'
+import { isoOf, isoOrNull } from '../../core/duration.ts'
 import type { Step } from '../../core/ledger/call-life.ts'
 import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
 import type { Place, PlanLine } from '../../core/ledger/trace.ts'

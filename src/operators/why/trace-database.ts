@@ -8,7 +8,7 @@ import { closeSync, mkdirSync, openSync, readSync, unlinkSync, writeSync } from 
 import { join } from 'node:path'
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { inTransaction, openView } from '../../adapters/store/view-file.ts'
-import { heldAt } from '../../core/ledger/held.ts'
+import { heldAt } from '../../core/ledger/tally.ts'
 import { onlyCounts } from '../../core/ledger/result-codes.ts'
 import type { Place, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
 import { fromPairs, isInRuns } from '../../core/offsets/finished-offsets.ts'

@@ -1,5 +1,5 @@
 import { usersOf } from '../../core/call/analytics-call.ts'
-import { isoOf } from '../../core/iso-time.ts'
+import { isoOf } from '../../core/duration.ts'
 import type { FactsOptions, FoundCall, MessagePorts } from './facts.ts'
 
 /** Times are epoch ms; null: any. */

@@ -6,7 +6,7 @@ import { plansUnder } from '../../core/delivery/call-plan.ts'
 import { urlIdOf } from '../../core/delivery/delivery.ts'
 import type { PlannedDestination } from '../../core/ledger/delivery-event.ts'
 import { placeKey, type Place, type PlanLine } from '../../core/ledger/trace.ts'
-import { isoOf } from '../../core/iso-time.ts'
+import { isoOf } from '../../core/duration.ts'
 import { PostriderError } from '../../errors.ts'
 import type {
   FactsOptions,

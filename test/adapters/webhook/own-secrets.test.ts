@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { OwnSecrets } from '../../../src/adapters/webhook/own-secrets.ts'
-import { keptResponseBytes } from '../../../src/core/delivery/response.ts'
+import { keptResponseBytes } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
 

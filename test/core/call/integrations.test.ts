@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { allowsWebhooks } from '../../../src/core/call/integrations.ts'
+import { allowsWebhooks } from '../../../src/core/call/check-call.ts'
 
 const table: [integrations: string | null, allowed: boolean][] = [
   [null, true],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { afterRound } from '../../../src/core/delivery/after-round.ts'
+import { afterRound } from '../../../src/core/delivery/disposition.ts'
 import type { Delivery } from '../../../src/core/delivery/delivery.ts'
 import { outcome } from '../../forwarder/fakes.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkRetry } from '../../../src/core/delivery/check-retry.ts'
+import { checkRetry } from '../../../src/core/delivery/delivery.ts'
 
 test('a retry with counters that no delivery can reach is refused, and the error names the counter', () => {
   for (const good of [0, 1, 57_600, 1_000_000_000])

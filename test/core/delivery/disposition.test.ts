@@ -1,15 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { deferredBy } from '../../../src/core/delivery/deferral.ts'
-import {
-  decide,
-  expiryReason,
-  hopTier,
-  type Disposition,
-  type RetryPolicy,
-  type Round,
-} from '../../../src/core/delivery/disposition.ts'
+import { deferredBy, decide, expiryReason, hopTier, type Disposition, type RetryPolicy, type Round } from '../../../src/core/delivery/disposition.ts'
 import { canRetry, deferredOutcome, outcomeKinds, type Outcome } from '../../../src/core/delivery/outcome.ts'
 
 const second = 1_000

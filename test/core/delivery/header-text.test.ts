@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { headerText } from '../../../src/core/delivery/header-text.ts'
+import { headerText } from '../../../src/core/delivery/static-headers.ts'
 
 test('a usual id stays unchanged', () => {
   assert.equal(headerText('node-next-1767225600000-6f1c:crm'), 'node-next-1767225600000-6f1c:crm')

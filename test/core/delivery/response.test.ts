@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { outcomeKindOf } from '../../../src/core/delivery/response.ts'
+import { outcomeKindOf } from '../../../src/core/delivery/outcome.ts'
 
 test('every status has its outcome', () => {
   const table: [number, number, string][] = [

@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { allowsWebhooks } from '../../../src/core/call/check-call.ts'
 import { canonicalObject } from '../../../src/core/json/canonical-json.ts'
-import { allowsWebhooks } from '../../../src/core/call/integrations.ts'
-import { parseJson } from '../../../src/core/json/parse-json.ts'
-import { sameJson } from '../../../src/core/json/same-json.ts'
+import { parseJson, sameJson } from '../../../src/core/json/parse-json.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
 /** As another source's call may come before: keys that end in a backslash. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { sameJson } from '../../../src/core/json/same-json.ts'
+import { sameJson } from '../../../src/core/json/parse-json.ts'
 
 const same: [string, string][] = [
   ['1', '1.0'],

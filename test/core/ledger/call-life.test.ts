@@ -2,19 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { copiesOf } from '../../../src/core/call/call-copies.ts'
 import { lifeOf, type CopyFacts } from '../../../src/core/ledger/call-life.ts'
-import type { HeldBy } from '../../../src/core/ledger/held.ts'
 import { noCounts } from '../../../src/core/ledger/result-codes.ts'
-import type { DestinationCounts } from '../../../src/core/ledger/tally.ts'
-import {
-  placeKey,
-  type AttemptTrace,
-  type DispositionTrace,
-  type Finish,
-  type DeadLetterTrace,
-  type Place,
-  type PlanLine,
-  type RetryTrace,
-} from '../../../src/core/ledger/trace.ts'
+import type { HeldBy, DestinationCounts } from '../../../src/core/ledger/tally.ts'
+import { placeKey, type AttemptTrace, type DispositionTrace, type Finish, type DeadLetterTrace, type Place, type PlanLine, type RetryTrace } from '../../../src/core/ledger/trace.ts'
 
 const callAt = (offset: number): Place => ({ topic: 'analytics.calls', partition: 0, offset })
 const tierAt = (offset: number): Place => ({ topic: 'webhooks.retry.10s', partition: 0, offset })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isShown, type TailFilter } from '../../../src/core/live-tail/tail-filter.ts'
+import { isShown, type TailFilter } from '../../../src/core/live-tail/tail.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
 const filter = (given: Partial<TailFilter> = {}): TailFilter => ({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { DestinationLimit } from '../../../src/core/pacing/destination-limit.ts'
-import { maxAttemptCount, parseRate } from '../../../src/core/pacing/rate.ts'
+import { maxAttemptCount, parseRate } from '../../../src/core/pacing/token-bucket.ts'
 
 const whole = { owned: 12, all: 12 }
 const rate = (text: string) => ({ maxRate: parseRate(text, maxAttemptCount), maxInFlight: null })

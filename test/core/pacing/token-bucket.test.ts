@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { maxQuotaCount, parseRate } from '../../../src/core/pacing/rate.ts'
-import { TokenBucket } from '../../../src/core/pacing/token-bucket.ts'
+import { maxQuotaCount, parseRate, TokenBucket } from '../../../src/core/pacing/token-bucket.ts'
 
 test('a rate is a count a second or a minute, and nothing else', () => {
   assert.deepEqual(parseRate('200/s', maxQuotaCount), { count: 200, perMs: 1_000 })

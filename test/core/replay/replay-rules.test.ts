@@ -1,26 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { urlIdOf } from '../../../src/core/delivery/delivery.ts'
-import { maxEndedReplays, replaysKeptMs } from '../../../src/core/replay/replay-events.ts'
-import type { ReplayCommand } from '../../../src/core/replay/replay-commands.ts'
-import {
-  maxChoiceLength,
-  maxDeadLetterIds,
-  maxUnfinishedReplays,
-} from '../../../src/core/replay/replay-rules.ts'
-import {
-  destinationsOf,
-  noTotals,
-  overlaps,
-  type CallRange,
-  type DeadLetterChoice,
-  type DeadLetterRange,
-} from '../../../src/core/replay/replay-job.ts'
+import { maxEndedReplays, replaysKeptMs, type ReplayCommand } from '../../../src/core/replay/replay-events.ts'
+import { destinationsOf, noTotals, overlaps, type CallRange, type DeadLetterChoice, type DeadLetterRange } from '../../../src/core/replay/replay-job.ts'
+import { maxChoiceLength, maxDeadLetterIds, maxUnfinishedReplays } from '../../../src/core/replay/replay-rules.ts'
 import { replayPlan } from '../../../src/core/replay/replayed-delivery.ts'
+import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
 import { evolve } from '../../../src/core/settings/events.ts'
 import { initialSettings, type SettingsAggregate } from '../../../src/core/settings/settings.ts'
-import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
 const terms: CallRange = {

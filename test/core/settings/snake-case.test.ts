@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { snakeCase } from '../../../src/core/settings/snake-case.ts'
+import { snakeCase } from '../../../src/core/settings/computation-rules.ts'
 
 const forms: [name: string, form: string][] = [
   ['VIP Customers', 'vip_customers'],

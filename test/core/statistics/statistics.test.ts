@@ -4,10 +4,8 @@ import fc from 'fast-check'
 import { deliveryEvent, type DeliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { noTally } from '../../../src/core/ledger/result-codes.ts'
 import type { Tally } from '../../../src/core/ledger/tally.ts'
-import { addRollup, subjectKey, type RollupCounts } from '../../../src/core/statistics/rollup.ts'
 import { RollupFold, type RollupDelta, type RollupState } from '../../../src/core/statistics/rollup-fold.ts'
-import { quantileOf } from '../../../src/core/statistics/durations.ts'
-import { maxPoints, pointsOf } from '../../../src/core/statistics/period.ts'
+import { addRollup, subjectKey, type RollupCounts, quantileOf, maxPoints, pointsOf } from '../../../src/core/statistics/rollup.ts'
 import { destinationFiguresOf } from '../../../src/core/statistics/views.ts'
 
 const groups = { calls: 'group', retries: 'group.retries' }

@@ -9,7 +9,7 @@ import {
 } from '../../../src/core/offsets/finished-offsets.ts'
 import { decodeFinished, metadataLimit, tallyIdOf } from '../../../src/core/offsets/offset-runs.ts'
 import { OffsetTracker } from '../../../src/core/offsets/offset-tracker.ts'
-import { maxHeldRuns } from '../../../src/core/ledger/held.ts'
+import { maxHeldRuns } from '../../../src/core/ledger/tally.ts'
 import { ResultCodes } from '../../../src/core/ledger/result-codes.ts'
 import { PartitionLedger, type PendingCommit } from '../../../src/forwarder/commit/partition-ledger.ts'
 import { SettledVersion } from '../../../src/forwarder/commit/settled-version.ts'

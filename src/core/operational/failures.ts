@@ -1,6 +1,79 @@
 import type { DeadLetter, DeadLetterReason } from '../delivery/delivery.ts'
-import { builtInSourceId } from './built-in-source.ts'
-import { timeText, type OperationalEvent, type ShownResponse } from './operational-event.ts'
+import type { AuditReport } from '../ledger/audit-report.ts'
+import type { DeliveryEvent, DispositionLabel } from '../ledger/delivery-event.ts'
+import { builtInSourceId } from '../settings/built-in-source.ts'
+import { type OperationalEvent, timeText, type ShownResponse } from './operational-event.ts'
+
+/** As many faults an event names. */
+const maxNamed = 10
+
+/** What an audit found is one event however often it is found. Null for an audit that found nothing. */
+export function auditFailure(
+  report: Pick<AuditReport, 'ok' | 'faults' | 'destinations'>,
+  at: number,
+): OperationalEvent | null {
+  if (report.ok) return null
+  const unbalanced = report.destinations.filter(({ balance }) => balance !== 0)
+  const faults = report.faults.map(({ kind, topic, partition, first, last }) => ({
+    kind,
+    topic,
+    partition,
+    first,
+    last,
+  }))
+  const balances = unbalanced.map(({ destinationId, balance }) => ({ destinationId, balance }))
+  return {
+    name: 'Audit Failed',
+    identity: JSON.stringify([faults, balances]),
+    at,
+    destination: null,
+    properties: {
+      count: faults.length,
+      faults: faults.slice(0, maxNamed),
+      unbalanced: balances.slice(0, maxNamed),
+    },
+  }
+}
+
+/** `delete-<request id>-<hash>`: the messageId of a delete call (core/erasure/deletion.ts). */
+const deleteCallId = /^delete-(.+)-[\w-]{27}$/
+
+/** What ends a delivery; everything else goes on. */
+const final: ReadonlySet<DispositionLabel> = new Set(['delivered', 'dead_lettered', 'skipped', 'erased'])
+
+/**
+ * Which deletion requests may be finished: some of their delete calls were delivered, or finally were not, and nothing
+ * more happened for a while. Whether they are has to be looked up, which reads much, and so is not done for each call.
+ */
+export class DeletionChecks {
+  /** By request, when the last of its calls was settled, epoch ms by this process's clock. */
+  readonly #settledAt = new Map<string, number>()
+  readonly #quietMs: number
+
+  constructor(quietMs: number, requestIds: Iterable<string> = [], now = 0) {
+    this.#quietMs = quietMs
+    for (const id of requestIds) this.#settledAt.set(id, now)
+  }
+
+  get requestIds(): Iterable<string> {
+    return this.#settledAt.keys()
+  }
+
+  take({ type, messageId, disposition }: DeliveryEvent, now: number): void {
+    if (type !== 'disposition' || disposition === null || !final.has(disposition)) return
+    const requestId = messageId === null ? undefined : deleteCallId.exec(messageId)?.[1]
+    if (requestId !== undefined) this.#settledAt.set(requestId, now)
+  }
+
+  due(now: number): string[] {
+    return [...this.#settledAt].filter(([, at]) => now >= at + this.#quietMs).map(([id]) => id)
+  }
+
+  /** It was looked up: it is finished, or another of its calls will be settled. */
+  checked(requestId: string): void {
+    this.#settledAt.delete(requestId)
+  }
+}
 
 /** Dead letters of one destination and reason that were not reported yet. */
 export interface FailureWindow {
