@@ -17,7 +17,7 @@ import { partitionKey } from './core/call/analytics-call.ts'
 import { topicNames } from './core/topics.ts'
 import { readTrackingCall } from './core/call/tracking-call.ts'
 import { messageOf } from './errors.ts'
-import type { EncodedRecord } from './forwarder/settle/record-sink.ts'
+import type { EncodedRecord } from './forwarder/settle/record-publisher.ts'
 
 /** A batch that is not acknowledged by then has failed, and the client sends it again. */
 const acknowledgeWithinMs = 15_000

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { Pool, type Dispatcher } from 'undici'
 import { renderBody } from '../../src/core/call/body.ts'
-import { BodySigner } from '../../src/forwarder/plan/body-signer.ts'
+import { BodySigner } from '../../src/forwarder/plan/destination-runtime.ts'
 import { nthCall, sharedSecret } from '../calls.ts'
 
 /**

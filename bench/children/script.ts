@@ -9,7 +9,7 @@ import { createCodecs } from '../../src/adapters/schema-registry/codecs.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { renderBody } from '../../src/core/call/body.ts'
 import { topicNames } from '../../src/core/topics.ts'
-import { BodySigner } from '../../src/forwarder/plan/body-signer.ts'
+import { BodySigner } from '../../src/forwarder/plan/destination-runtime.ts'
 import { sharedSecret } from '../calls.ts'
 
 const config = loadConfig(process.env)

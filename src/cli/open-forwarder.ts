@@ -25,7 +25,7 @@ import { defaultTrickle, queueWaitMs, startInFlightPerEndpoint } from '../core/p
 import { tierOfTopic } from '../core/topics.ts'
 import { messageOf } from '../errors.ts'
 import { Forwarder } from '../forwarder/forwarder.ts'
-import type { Encoders } from '../forwarder/settle/record-sink.ts'
+import type { Encoders } from '../forwarder/settle/record-publisher.ts'
 import { partActor } from '../operators/settings/actor.ts'
 import { because, checkStart } from './check-start.ts'
 import type { Context } from './context.ts'

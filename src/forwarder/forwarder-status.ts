@@ -1,9 +1,9 @@
 import { phases } from '../core/pacing/breaker.ts'
 import type { RecentOutcomes } from '../core/pacing/recent-outcomes.ts'
 import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'
-import type { WaitingRecord } from './consume/waiting-records.ts'
+import type { WaitingRecord } from './consume/assigned-partition.ts'
 import type { EndpointGauges, ForwarderGauges, PausedDestination } from './metrics.ts'
-import type { RecordSink } from './settle/record-sink.ts'
+import type { RecordSink } from './settle/record-publisher.ts'
 import type { Stages } from './stages.ts'
 import { steadyClock } from './steady-clock.ts'
 

@@ -4,7 +4,7 @@ import type { Outcome } from '../core/delivery/outcome.ts'
 import type { DispositionLabel } from '../core/ledger/delivery-event.ts'
 import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'
 import type { BreakerPhase } from '../core/pacing/breaker.ts'
-import type { WaitingRecord } from './consume/waiting-records.ts'
+import type { WaitingRecord } from './consume/assigned-partition.ts'
 
 /** Counts of one destination. Looked up once per destination, so the hot path hashes no labels. */
 export interface DestinationMetrics {

@@ -31,10 +31,10 @@ import type {
   TopicPartition,
 } from '../../src/forwarder/consume/record-source.ts'
 import type { DestinationMetrics } from '../../src/forwarder/metrics.ts'
-import type { ErasureSource, SuppressionSource } from '../../src/forwarder/plan/inputs.ts'
+import type { ErasureSource, SuppressionSource } from '../../src/forwarder/plan/planner.ts'
 import type { SignedRequest } from '../../src/forwarder/send/signed-request.ts'
 import type { AttemptSink, EndpointClient } from '../../src/forwarder/send/webhook-transport.ts'
-import type { EncodedRecord } from '../../src/forwarder/settle/record-sink.ts'
+import type { EncodedRecord } from '../../src/forwarder/settle/record-publisher.ts'
 
 export const outcome = (kind: Outcome['kind'], given: Partial<Outcome> = {}): Outcome => ({
   kind,

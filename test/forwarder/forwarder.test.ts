@@ -12,7 +12,7 @@ import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
 import type { Attempt } from '../../src/forwarder/send/active-delivery.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
-import type { RecordDecoder, SuppressionSource } from '../../src/forwarder/plan/inputs.ts'
+import type { RecordDecoder, SuppressionSource } from '../../src/forwarder/plan/planner.ts'
 import { someCall } from '../support/calls/calls.ts'
 import {
   encoded,

@@ -67,7 +67,7 @@ export const guards: readonly Mutation[] = [
   },
   {
     id: 'retries-of-suppressed-users-delivered',
-    file: 'src/forwarder/plan/suppressed.ts',
+    file: 'src/forwarder/plan/erased.ts',
     find: 'return this.#suppressions.covers({ sourceId: retry.sourceId, type, userIds })',
     replace: 'return userIds.length > 5 && type === null',
     test: suppressed(

@@ -26,7 +26,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'standard-webhooks-signed-by-the-newest-secret-only',
-    file: 'src/forwarder/send/standard-webhooks.ts',
+    file: 'src/forwarder/send/signed-request.ts',
     find: 'this.#keys = secrets.map((secret) => createSecretKey(keyBytes(secret)))',
     replace: 'this.#keys = secrets.slice(0, 1).map((secret) => createSecretKey(keyBytes(secret)))',
     test: { file: 'forwarder/send/standard-webhooks.test.ts', name: 'every active secret signs' },

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { ErasureIndex, type ErasableCall, type Erasure } from '../../core/erasure/erasures.ts'
-import type { ErasureSource } from '../../forwarder/plan/inputs.ts'
+import type { ErasureSource } from '../../forwarder/plan/planner.ts'
 import type { FoldedLogOptions } from './folded-log.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'

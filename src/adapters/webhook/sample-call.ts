@@ -1,15 +1,14 @@
 import { createHmac, randomUUID } from 'node:crypto'
-import type { SampleResult } from '../../operators/destinations/destinations.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { redacted, redactionOf } from '../../core/call/redaction.ts'
 import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
-import { headerPlace, sharedSecretPlace, type Destination } from '../../core/settings/settings.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
-import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
+import { headerPlace, sharedSecretPlace, type Destination } from '../../core/settings/settings.ts'
+import { type SignedRequest, StandardSigner } from '../../forwarder/send/signed-request.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
-import { StandardSigner } from '../../forwarder/send/standard-webhooks.ts'
+import type { SampleResult } from '../../operators/destinations/destinations.ts'
 import type { Secrets } from '../secrets.ts'
 
 /**

@@ -1,25 +1,17 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { deliveryEvent } from '../../core/ledger/delivery-event.ts'
-import type {
-  DeliveryEvent,
-  DeliveryEventType,
-  DispositionLabel,
-  PlannedDestination,
-} from '../../core/ledger/delivery-event.ts'
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
+import { deliveryEvent, type DeliveryEvent, type DeliveryEventType, type DispositionLabel, type PlannedDestination } from '../../core/ledger/delivery-event.ts'
 import { ResultCodes } from '../../core/ledger/result-codes.ts'
-import type { PartitionTally, TallySink } from './committer.ts'
-import type { Attempt, ActiveDelivery } from '../send/active-delivery.ts'
 import { unclaimed } from '../../core/offsets/read-position.ts'
-import type { RecordPublisher } from '../settle/record-publisher.ts'
-import { LedgerRecord } from './ledger-record.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { Log } from '../log.ts'
 import type { TopicPartition } from '../consume/record-source.ts'
-import type { Encoders } from '../settle/record-sink.ts'
+import type { Log } from '../log.ts'
+import type { Attempt, ActiveDelivery } from '../send/active-delivery.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
+import type { RecordPublisher, Encoders, OutgoingRecord, EncodedRecord } from '../settle/record-publisher.ts'
 import { steadyClock } from '../steady-clock.ts'
+import type { PartitionTally, TallySink } from './committer.ts'
 
 export interface LedgerParts {
   topic: string
@@ -246,3 +238,54 @@ const ofDelivery = ({
   deliveryId: id,
   callType: type,
 })
+
+export interface LedgerRecordParts {
+  topic: string
+  budget: MemoryBudget
+  log: Pick<Log, 'error'>
+}
+
+/** An encoded ledger event. No other process would write it. */
+export class LedgerRecord implements OutgoingRecord {
+  readonly type: DeliveryEvent['type']
+  readonly messageId: string | null
+  readonly block: Buffer
+  readonly start: number
+  readonly end: number
+  readonly #parts: LedgerRecordParts
+
+  constructor(
+    parts: LedgerRecordParts,
+    { type, messageId }: Pick<DeliveryEvent, 'type' | 'messageId'>,
+    { block, start, end }: EncodedRecord,
+  ) {
+    this.#parts = parts
+    this.type = type
+    this.messageId = messageId
+    this.block = block
+    this.start = start
+    this.end = end
+  }
+
+  /** Of the memory budget. */
+  get bytes(): number {
+    return this.end - this.start
+  }
+
+  get ownership(): 'owned' {
+    return 'owned'
+  }
+
+  dropped(): void {}
+
+  done(): void {
+    this.#parts.budget.releaseBytes(this.bytes)
+  }
+
+  tooLarge(): void {
+    const { topic, budget, log } = this.#parts
+    const { type, messageId } = this
+    budget.releaseBytes(this.bytes)
+    log.error({ topic, type, messageId }, 'the ledger refuses a record')
+  }
+}

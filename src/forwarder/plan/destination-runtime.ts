@@ -1,13 +1,16 @@
+import { createHash, createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
 import type { Redaction } from '../../core/call/redaction.ts'
-import type { CallFilter } from '../../core/settings/destination-options.ts'
 import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
+import type { CallFilter } from '../../core/settings/destination-options.ts'
+import { destinationFault, headerFault } from '../../core/settings/fault.ts'
+import { activeSecrets } from '../../core/settings/secrets.ts'
+import { headerPlace, sharedSecretPlace, type SecretPlace, type Destination, type Endpoint, type SealedSecret } from '../../core/settings/settings.ts'
+import type { DestinationMetrics } from '../metrics.ts'
 import type { ActiveDelivery, DeliveryDestination } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { Lanes } from '../send/lanes.ts'
-import type { DestinationMetrics } from '../metrics.ts'
-import type { SignedRequest } from '../send/signed-request.ts'
-import { StandardSigner } from '../send/standard-webhooks.ts'
-import { BodySigner } from './body-signer.ts'
+import { type SignedRequest, StandardSigner } from '../send/signed-request.ts'
+import type { WebhookTarget } from '../send/webhook-transport.ts'
 
 /**
  * A destination as the forwarder works with it: its endpoints and secret of the moment, and its lanes.
@@ -78,4 +81,94 @@ export class DestinationRuntime implements DeliveryDestination {
       traceparent: this.passesTraceContext ? traceparent : null,
     }
   }
+}
+
+export type OpenSecret = (sealed: SealedSecret, place: SecretPlace) => string
+
+/**
+ * What a destination needs of its settings before anything can be sent to it: its active shared secrets, the newest
+ * first, and its targets by URL id. Throws when a secret cannot be opened, or an event holds what no command would have
+ * written.
+ */
+export function setUp(
+  destination: Destination,
+  open: OpenSecret,
+): { secrets: readonly string[]; targets: ReadonlyMap<string, WebhookTarget> } {
+  const fault = destinationFault(destination)
+  if (fault !== null) throw new Error(fault)
+  const { id, urls } = destination
+  const secrets = activeSecrets(destination).map((sealed) => open(sealed, sharedSecretPlace(id)))
+  const targets = new Map(urls.map((endpoint) => [endpoint.id, targetOf(id, endpoint, secrets, open)]))
+  return { secrets, targets }
+}
+
+function targetOf(
+  destinationId: string,
+  { url, headers }: Endpoint,
+  secrets: readonly string[],
+  open: OpenSecret,
+): WebhookTarget {
+  // Without a prototype: a header may have any name, `__proto__` too.
+  const opened = Object.create(null) as Record<string, string>
+  for (const { name, value: sealed } of headers) {
+    const value = open(sealed, headerPlace(destinationId, url, name))
+    const fault = headerFault(name, value)
+    if (fault !== null) throw new Error(fault)
+    opened[name] = value
+  }
+  return { url, headers: opened, secrets }
+}
+
+/** Of SHA-1, in bytes: RFC 3174. */
+const [blockBytes, digestBytes] = [64, 20]
+/** Longer bodies are not copied. */
+const maxCopiedBytes = 16 * 1_024
+
+/** One for all: a body is copied behind the key's block and hashed before anything else happens. */
+const inner = Buffer.alloc(blockBytes + maxCopiedBytes)
+const outer = Buffer.alloc(blockBytes + digestBytes)
+
+/**
+ * The HMAC-SHA1 of bodies with one secret. HMAC is a hash of a hash (RFC 2104), and Node's one-shot hash takes half as
+ * long as its Hmac, which makes an object outside of the heap for every body.
+ */
+export class BodySigner {
+  readonly #secret: string
+  /** Made for the first long body: most secrets never sign one, and it takes as long as all else here. */
+  #key: KeyObject | null = null
+  /** Made for the first body: most destinations get none for long. */
+  #blocks: Blocks | null = null
+
+  constructor(secret: string) {
+    this.#secret = secret
+  }
+
+  /** In lowercase hex. */
+  sign(body: Uint8Array): string {
+    if (body.length > maxCopiedBytes) {
+      this.#key ??= createSecretKey(this.#secret, 'utf8')
+      return createHmac('sha1', this.#key).update(body).digest('hex')
+    }
+    const blocks = (this.#blocks ??= blocksOf(this.#secret))
+    inner.set(blocks.inner)
+    inner.set(body, blockBytes)
+    // As text, for a digest in a Buffer takes as long as the hash.
+    const digest = hash('sha1', inner.subarray(0, blockBytes + body.length), 'binary')
+    outer.set(blocks.outer)
+    outer.write(digest, blockBytes, 'latin1')
+    return hash('sha1', outer, 'hex')
+  }
+}
+
+/** The key's block as RFC 2104 pads it, for the hash of the body and for the hash of that. */
+interface Blocks {
+  inner: Uint8Array
+  outer: Uint8Array
+}
+
+function blocksOf(secret: string): Blocks {
+  const bytes = Buffer.from(secret, 'utf8')
+  const block = new Uint8Array(blockBytes)
+  block.set(bytes.length > blockBytes ? createHash('sha1').update(bytes).digest() : bytes)
+  return { inner: block.map((byte) => byte ^ 0x36), outer: block.map((byte) => byte ^ 0x5c) }
 }

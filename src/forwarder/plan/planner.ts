@@ -1,4 +1,9 @@
-import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
+// What planning needs from outside: decoders of records, the settings and the erased users.
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { DeadLetterReason, RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { ErasableCall } from '../../core/erasure/erasures.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
+import type { SuppressibleCall } from '../../core/suppression/suppressions.ts'
 import { PostriderError, stackOf } from '../../errors.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
@@ -6,10 +11,10 @@ import type { Dispatcher } from '../send/dispatcher.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
 import type { Settler } from '../settle/settler.ts'
+import type { Suppressed } from './erased.ts'
 import type { Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 import type { SettingsCatchUp } from './settings-catch-up.ts'
-import type { Suppressed } from './suppressed.ts'
 
 /** Plans the head of a partition, or returns what it waits for. Must not be called on an empty partition. */
 export interface Planner {
@@ -67,3 +72,43 @@ export function fullEndpoint(
 
 /** A Kafka key as a delivery carries it: one character a byte. */
 export const keyOf = (key: Buffer | null): string | null => (key === null ? null : key.toString('latin1'))
+
+/** Decodes without waiting where it can. */
+export interface RecordDecoder<T> {
+  /** Undefined when the writer's schema is not known yet: `load` it first. Throws `undecodable`. */
+  tryDecode(value: Buffer | null): T | undefined
+  /** Throws `registry_unavailable` (try again) or `undecodable` (final). */
+  load(value: Buffer): Promise<void>
+}
+
+export interface Decoders {
+  calls: RecordDecoder<AnalyticsCall>
+  /** All tiers share one schema. */
+  retries: RecordDecoder<RetryDelivery>
+}
+
+/** The settings, live. */
+export interface SettingsSource {
+  readonly state: SettingsState
+  onChange(listener: (state: SettingsState) => void): void
+  /** Resolves once everything that lay in the log at the time of the call is folded. */
+  catchUp(): Promise<void>
+}
+
+/** The users erased by deletion requests, live. */
+export interface ErasureSource {
+  /** No user was erased. */
+  readonly isEmpty: boolean
+  covers(call: ErasableCall): boolean
+  /** Null when everything is folded that was appended up to a moment ago; otherwise what to wait for before checking again. */
+  pending(): Promise<void> | null
+}
+
+/** The suppressed users, live. */
+export interface SuppressionSource {
+  /** No user is suppressed. */
+  readonly isEmpty: boolean
+  covers(call: SuppressibleCall): boolean
+  /** As an ErasureSource's. */
+  pending(): Promise<void> | null
+}

@@ -1,15 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { redactionOf } from '../../core/call/redaction.ts'
-import { callFilter } from '../../core/settings/destination-options.ts'
 import { allSources, isBuiltIn } from '../../core/settings/built-in-source.ts'
+import { callFilter } from '../../core/settings/destination-options.ts'
 import type { Destination, SettingsState, Source } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
-import { DestinationRuntime } from './destination-runtime.ts'
-import { setUp, type OpenSecret } from './destination-set-up.ts'
+import type { ForwarderMetrics, PausedDestination } from '../metrics.ts'
 import type { AttemptLimit } from '../send/active-delivery.ts'
 import { EndpointQueue, type EndpointParts, type OpenTarget } from '../send/endpoint-queue.ts'
-import type { ForwarderMetrics, PausedDestination } from '../metrics.ts'
 import type { EndpointClient, WebhookTransport } from '../send/webhook-transport.ts'
+import { DestinationRuntime, setUp, type OpenSecret } from './destination-runtime.ts'
 
 export interface SourceRoute {
   enabled: boolean

@@ -2,7 +2,7 @@ import { PostriderError, messageOf } from '../../errors.ts'
 import { retryForever } from '../../retry-forever.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
 import type { Log } from '../log.ts'
-import type { RecordDecoder } from './inputs.ts'
+import type { RecordDecoder } from './planner.ts'
 
 /**
  * Fetches the schemas of records that cannot be decoded yet. A registry that is away is asked again for ever,

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../errors.ts'
 import { retryForever } from '../../retry-forever.ts'
 import type { Log } from '../log.ts'
-import type { SettingsSource } from './inputs.ts'
+import type { SettingsSource } from './planner.ts'
 import { steadyClock } from '../steady-clock.ts'
 
 /**

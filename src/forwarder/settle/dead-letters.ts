@@ -5,8 +5,7 @@ import type { Ledger } from '../commit/ledger.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
 import type { ForwarderMetrics } from '../metrics.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
-import type { RecordPublisher } from './record-publisher.ts'
-import type { Encoders, Headers } from './record-sink.ts'
+import type { RecordPublisher, Encoders, Headers } from './record-publisher.ts'
 
 /** A longer key may be what makes a record too large. */
 const longestKeyKept = 1_024

@@ -1,11 +1,10 @@
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Tier } from '../../core/topics.ts'
-import { headersOf, type DeadLetters, type SettlingParts } from './dead-letters.ts'
-import type { OutgoingRecord } from './record-publisher.ts'
-import type { LedgerRecord } from '../commit/ledger-record.ts'
+import type { LedgerRecord } from '../commit/ledger.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
 import type { DestinationMetrics } from '../metrics.ts'
-import type { EncodedRecord } from './record-sink.ts'
+import { headersOf, type DeadLetters, type SettlingParts } from './dead-letters.ts'
+import type { OutgoingRecord, EncodedRecord } from './record-publisher.ts'
 
 export interface RetryRecordsParts extends SettlingParts {
   deadLetters: DeadLetters

@@ -14,7 +14,7 @@ import type { ComputationKind } from '../../core/audience/computations.ts'
 import { membershipKey, type Membership, type PlacedMembership } from '../../core/audience/membership.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { computationWords } from '../../core/settings/computation-rules.ts'
-import type { EncodedRecord } from '../../forwarder/settle/record-sink.ts'
+import type { EncodedRecord } from '../../forwarder/settle/record-publisher.ts'
 import { MembershipView } from './store.ts'
 import { type MembershipSink, type ComputationActions, computationIn, deleteComputation, syncComputation, type SettingsOfSyncs, type SyncPorts } from './sync.ts'
 

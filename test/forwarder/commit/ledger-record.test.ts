@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LedgerRecord } from '../../../src/forwarder/commit/ledger-record.ts'
+import { LedgerRecord } from '../../../src/forwarder/commit/ledger.ts'
 import { MemoryBudget } from '../../../src/forwarder/send/memory-budget.ts'
 import { encoded } from '../fakes.ts'
 

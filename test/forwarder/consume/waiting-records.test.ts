@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { AssignedPartition } from '../../../src/forwarder/consume/assigned-partition.ts'
-import { waitingRecords } from '../../../src/forwarder/consume/waiting-records.ts'
+import { AssignedPartition, waitingRecords } from '../../../src/forwarder/consume/assigned-partition.ts'
 import { FakeOwner, fetched, record } from '../fakes.ts'
 
 function partitionWith(...appendedAt: (number | null)[]): AssignedPartition {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { BodySigner } from '../../../src/forwarder/plan/body-signer.ts'
+import { BodySigner } from '../../../src/forwarder/plan/destination-runtime.ts'
 
 const expected = (secret: string, body: Uint8Array) => createHmac('sha1', secret).update(body).digest('hex')
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
 import { headerPlace, sharedSecretPlace, type Destination } from '../../../src/core/settings/settings.ts'
-import { setUp } from '../../../src/forwarder/plan/destination-set-up.ts'
+import { setUp } from '../../../src/forwarder/plan/destination-runtime.ts'
 
 test('each secret is opened for its own place, and a header of any name reaches its URL', () => {
   const sealed = { keyId: 'k', iv: '', ciphertext: '', tag: '', fingerprint: '' }

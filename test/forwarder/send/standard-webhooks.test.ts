@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { StandardSigner } from '../../../src/forwarder/send/standard-webhooks.ts'
+import { StandardSigner } from '../../../src/forwarder/send/signed-request.ts'
 
 test('the example of the Standard Webhooks specification gets the signature that it states', () => {
   const signer = new StandardSigner(['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'])

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { unclaimed, type Claim } from '../../../src/core/offsets/read-position.ts'
-import { RecordPublisher } from '../../../src/forwarder/settle/record-publisher.ts'
-import type { RecordSink } from '../../../src/forwarder/settle/record-sink.ts'
+import { RecordPublisher, type RecordSink } from '../../../src/forwarder/settle/record-publisher.ts'
 import { encoded, textOf } from '../fakes.ts'
 
 interface Batch {

@@ -1,4 +1,4 @@
-import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
+import type { EncodedRecord } from '../../../forwarder/settle/record-publisher.ts'
 import { sizeOfVarint, writeVarint } from '../wire/varint.ts'
 
 type Bytes = Uint8Array | string

@@ -1,5 +1,5 @@
 import { PostriderError } from '../../../errors.ts'
-import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
+import type { EncodedRecord } from '../../../forwarder/settle/record-publisher.ts'
 import { Cursor } from '../wire/cursor.ts'
 import { murmur2, partitionOfHash } from '../wire/murmur2.ts'
 import { RecordList } from '../wire/record-list.ts'

@@ -1,5 +1,5 @@
 import { ownCopy } from '../../../core/own-bytes.ts'
-import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
+import type { EncodedRecord } from '../../../forwarder/settle/record-publisher.ts'
 import { Cursor } from './cursor.ts'
 import { writeHeaders, writeKeyAndValue, type ValueWriter } from './record-bytes.ts'
 

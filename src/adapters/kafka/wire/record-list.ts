@@ -1,4 +1,4 @@
-import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
+import type { EncodedRecord } from '../../../forwarder/settle/record-publisher.ts'
 import { writeRecordHead } from './record-bytes.ts'
 import { sizeOfVarint } from './varint.ts'
 import type { PartitionBatch } from '../producer/partition-batch.ts'

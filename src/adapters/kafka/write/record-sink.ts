@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { EncodedRecord, RecordSink } from '../../../forwarder/settle/record-sink.ts'
+import type { EncodedRecord, RecordSink } from '../../../forwarder/settle/record-publisher.ts'
 import type { ProducerLog } from '../producer/failing-writes.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { publish } from '../producer/publish.ts'
