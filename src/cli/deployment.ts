@@ -1,10 +1,9 @@
-import { ErasureLog } from '../adapters/folded-log/erasure-log.ts'
-import { SettingsLog } from '../adapters/folded-log/settings-log.ts'
-import { SuppressionLog } from '../adapters/folded-log/suppression-log.ts'
 import type { SettingsHistorySource } from '../adapters/folded-log/settings-history.ts'
+import { SettingsLog } from '../adapters/folded-log/settings-log.ts'
+import { ErasureLog, SuppressionLog } from '../adapters/folded-log/user-logs.ts'
 import type { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
-import { AddressGuard } from '../adapters/webhook/address-guard.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
+import { AddressGuard } from '../adapters/webhook/address-guard.ts'
 import { commandActor } from '../operators/settings/actor.ts'
 import type { Context } from './context.ts'
 

@@ -9,7 +9,7 @@ import { TopicReader } from '../../src/adapters/kafka/read/topic-reader.ts'
 import type { TopicRecord } from '../../src/adapters/kafka/read/topic-record.ts'
 import { PostriderError } from '../../src/errors.ts'
 import { brokers, uniquePrefix } from '../support/deployment/rig.ts'
-import { createTopics } from '../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../src/adapters/kafka/admin/topics.ts'
 import { until } from '../support/until.ts'
 import { silentLog as log } from '../support/silent-log.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTopics } from '../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../src/adapters/kafka/admin/topics.ts'
 import type { Infrastructure } from '../../src/operators/infrastructure/infrastructure.ts'
 import { startConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'

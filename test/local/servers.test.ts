@@ -14,7 +14,7 @@ import { isPortFree } from '../../src/local/ports.ts'
 import { startLocalRegistry } from '../../src/local/registry.ts'
 import { isAlive } from '../../src/local/state-folder.ts'
 import { ownKafka, temporaryFolder } from '../support/deployment/rig.ts'
-import { createTopics } from '../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../src/adapters/kafka/admin/topics.ts'
 import { until } from '../support/until.ts'
 
 const adminOf = async (t: TestContext, brokers: string[], retries = 2) => {

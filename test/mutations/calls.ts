@@ -64,7 +64,7 @@ export const calls: readonly Mutation[] = [
   },
   {
     id: 'aborted-transactions-read-as-calls',
-    file: 'src/adapters/kafka/wire/transactions.ts',
+    file: 'src/adapters/kafka/wire/read-batches.ts',
     find: 'return (attributes & transactional) !== 0 && this.#producers.has(producer)',
     replace: 'return false',
     test: {

@@ -335,7 +335,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'control-records-read-as-calls',
-    file: 'src/adapters/kafka/wire/transactions.ts',
+    file: 'src/adapters/kafka/wire/read-batches.ts',
     find: 'const isControl = (attributes & control) !== 0',
     replace: 'const isControl = attributes < 0',
     test: {

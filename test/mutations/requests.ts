@@ -161,7 +161,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'half-a-poll-phase-taken-for-a-whole-one',
-    file: 'src/adapters/webhook/poll-phase.ts',
+    file: 'src/adapters/webhook/openings.ts',
     find: `      setImmediate(() => {
         for (const each of waiting) each.onPolled()
       })`,
@@ -457,7 +457,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-trace-that-stays-at-the-collector',
-    file: 'src/adapters/kafka/write/call-batch.ts',
+    file: 'src/adapters/kafka/write/call-batch-writer.ts',
     find: 'traceparent === null ? null : this.#tracedHeaders(traceparent)',
     replace: 'traceparent === null ? null : headers',
     test: {

@@ -37,7 +37,7 @@ export const security: readonly Mutation[] = [
   },
   {
     id: 'a-refused-token-taken-for-a-login',
-    file: 'src/adapters/kafka/secure/oauth-bearer.ts',
+    file: 'src/adapters/kafka/secure/oauth-token.ts',
     find: "if (answer === '') return",
     replace: 'if (answer !== null) return',
     test: {

@@ -1,4 +1,4 @@
-import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../../src/adapters/kafka/admin/topics.ts'
 import { renderBody } from '../../../src/core/call/body.ts'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import type { Form } from '../../peers/peers.ts'

@@ -3,7 +3,7 @@ import type { Kafka, LogEntry, logLevel as KafkaLogLevel } from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
 import { loginOf, noteLogin, saslOptions } from './secure/kafka-login.ts'
-import { tlsOptions } from './secure/tls.ts'
+import { tlsOptions } from './secure/kafka-login.ts'
 
 const { Kafka: KafkaClient, logLevel } = kafkajs
 

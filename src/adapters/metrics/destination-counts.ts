@@ -7,7 +7,7 @@ import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { DestinationMetrics } from '../../forwarder/metrics.ts'
 import { escapeValue, heading, inPieces } from './exposition.ts'
-import { Histogram } from './histogram.ts'
+import { Histogram } from './exposition.ts'
 
 /** `deferred` is an outcome of a delivery, but no attempt was made. */
 const attemptKinds = outcomeKinds.filter((kind) => kind !== 'deferred')

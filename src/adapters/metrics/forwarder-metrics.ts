@@ -1,11 +1,8 @@
 import type { DestinationMetrics, ForwarderGauges, ForwarderMetrics } from '../../forwarder/metrics.ts'
 import { ConnectionCounts } from '../webhook/connection-counts.ts'
-import { connectionLines } from './connection-metrics.ts'
 import { DestinationCounters, exposeDestinations } from './destination-counts.ts'
-import { defaultOwnSeries, heading, labels, other } from './exposition.ts'
-import type { Exposed } from './exposition.ts'
+import { defaultOwnSeries, heading, labels, other, type Exposed, Histogram } from './exposition.ts'
 import { exposeGauges } from './forwarder-gauges.ts'
-import { Histogram } from './histogram.ts'
 import { ProduceDurations } from './produce-durations.ts'
 
 /** Topics and tiers come from settings: there are never as many. */
@@ -120,4 +117,21 @@ function counters(name: string, help: string, label: string, counts: ReadonlyMap
   let text = heading(name, 'counter', help)
   for (const [value, count] of counts) text += `${name}${labels({ [label]: value })} ${count}\n`
   return text
+}
+
+const families: readonly (readonly [field: keyof ConnectionCounts, name: string, help: string])[] = [
+  ['opened', 'connections_opened', 'Connections opened to endpoints.'],
+  ['resumed', 'connections_resumed', 'Of these, those that took up a TLS session.'],
+  ['retired', 'connections_retired', 'Connections ended because they had been used for long enough.'],
+  ['restarts', 'requests_restarted', 'Requests that went to a new connection because theirs had ended.'],
+  ['malformed', 'malformed_responses', 'Responses that are not HTTP/1.1, or more than is read of one.'],
+]
+
+/** The connections of all endpoints together: they are shared by host. */
+export function connectionLines(counts: Readonly<ConnectionCounts>): string {
+  const lines = families.map(([field, name, help]) => {
+    const family = `postrider_webhook_${name}_total`
+    return `${heading(family, 'counter', help)}${family} ${counts[field]}\n`
+  })
+  return lines.join('')
 }

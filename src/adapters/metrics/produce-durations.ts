@@ -1,6 +1,6 @@
 import { heading } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
-import { Histogram } from './histogram.ts'
+import { Histogram } from './exposition.ts'
 
 const name = 'postrider_kafka_produce_duration_seconds'
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]

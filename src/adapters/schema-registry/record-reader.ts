@@ -1,8 +1,7 @@
 import type { Type } from 'avsc'
 import type { Logger } from 'pino'
 import { PostriderError, messageOf } from '../../errors.ts'
-import { BoundedTap } from './bounded-tap.ts'
-import { hasEndlessItems } from './endless-items.ts'
+import { BoundedTap, hasEndlessItems } from './bounded-tap.ts'
 import type { Registry } from './registry.ts'
 import type { RecordSchema } from './schemas.ts'
 

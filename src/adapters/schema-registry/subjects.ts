@@ -1,8 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import { replayTier, topicNames } from '../../core/topics.ts'
 import type { Registry } from './registry.ts'
-import { recordSchema } from './schemas.ts'
-import type { RecordName } from './schemas.ts'
+import { recordSchema, type RecordName } from './schemas.ts'
 
 /** TopicNameStrategy: what a topic's values are registered under. */
 export const subjectOf = (topic: string): string => `${topic}-value`
@@ -54,4 +53,17 @@ export async function registerSchemas(
     )
   }
   return reports
+}
+
+/** The deployment's subjects, with the id of our schema; null where it is not registered. Throws `registry_unavailable`. */
+export function registeredSubjects(
+  registry: Registry,
+  config: Pick<Config, 'topicPrefix' | 'retryTiers'>,
+): Promise<{ subject: string; schemaId: number | null }[]> {
+  return Promise.all(
+    recordTopics(config).map(async ([topic, name]) => {
+      const subject = subjectOf(topic)
+      return { subject, schemaId: await registry.idOf(subject, recordSchema(name)) }
+    }),
+  )
 }

@@ -4,9 +4,8 @@ import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
 import type { AttemptSink } from '../../forwarder/send/webhook-transport.ts'
 import type { CarriedAttempt, Connection } from './connection.ts'
 import type { Expiring } from './deadlines.ts'
-import { failureOf, wasClosedUnderneath } from './failure.ts'
 import type { OwnSecrets } from './own-secrets.ts'
-import { NotHttp, ResponseTooLong } from './response.ts'
+import { failureOf, wasClosedUnderneath, NotHttp, ResponseTooLong } from './response.ts'
 
 /** The part of an endpoint that its attempts use. */
 export interface AttemptOwner {

@@ -3,11 +3,9 @@ import { TLSSocket } from 'node:tls'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import type { ConnectionCounts } from './connection-counts.ts'
 import type { Dial, Dialed, Hangup, TroubledAddresses } from './dial.ts'
-import { ClosedByServer } from './failure.ts'
 import type { HeadTemplate } from './head-template.ts'
-import type { Cancel, Openings } from './openings.ts'
-import type { PollPhase, PollWaiter } from './poll-phase.ts'
-import { MalformedResponse, type ResponseHandler } from './response.ts'
+import type { Cancel, Openings, PollPhase, PollWaiter } from './openings.ts'
+import { ClosedByServer, MalformedResponse, type ResponseHandler } from './response.ts'
 
 /** What a connection carries: one request, and its response. */
 export interface CarriedAttempt extends ResponseHandler {

@@ -1,7 +1,7 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, TLSSocket, type SecureContext } from 'node:tls'
 import { hostOf, type AddressGuard } from './address-guard.ts'
-import { ClosedByServer } from './failure.ts'
+import { ClosedByServer } from './response.ts'
 
 /** What a socket is connected for. */
 export interface Dialed {

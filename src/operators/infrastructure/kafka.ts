@@ -3,7 +3,7 @@ import { describeTopics, type FoundTopic } from '../../adapters/kafka/admin/topi
 import { topicSpecs, type TopicConfig } from '../../adapters/kafka/admin/topic-specs.ts'
 import { checkTopics, retryTopics, type TopicProblem } from '../../adapters/kafka/admin/topics.ts'
 import { withAdmin } from '../../adapters/kafka/admin/with-admin.ts'
-import { registeredSubjects } from '../../adapters/schema-registry/registered-subjects.ts'
+import { registeredSubjects } from '../../adapters/schema-registry/subjects.ts'
 import { Registry } from '../../adapters/schema-registry/registry.ts'
 import type { Context } from '../../cli/context.ts'
 import { messageOf } from '../../errors.ts'

@@ -9,7 +9,7 @@ import {
   type Place,
 } from '../../core/ledger/trace.ts'
 import { PostriderError } from '../../errors.ts'
-import { collectorHeader } from '../../adapters/kafka/write/call-batch.ts'
+import { collectorHeader } from '../../adapters/kafka/write/call-batch-writer.ts'
 import type { TopicRecord } from '../../adapters/kafka/read/topic-record.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
 import { isReport } from '../../adapters/schema-registry/ledger-records.ts'

@@ -22,7 +22,7 @@ import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
 import { brokers, registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
-import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../../src/adapters/kafka/admin/topics.ts'
 import { silentLog as log } from '../../support/silent-log.ts'
 
 const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, log)

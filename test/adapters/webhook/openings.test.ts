@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { TroubledAddresses, type Dial } from '../../../src/adapters/webhook/dial.ts'
 import { ConnectionCounts } from '../../../src/adapters/webhook/connection-counts.ts'
+import { TroubledAddresses, type Dial } from '../../../src/adapters/webhook/dial.ts'
 import { DirectConnection } from '../../../src/adapters/webhook/direct/direct-connection.ts'
 import { HeadTemplate } from '../../../src/adapters/webhook/head-template.ts'
-import { Openings } from '../../../src/adapters/webhook/openings.ts'
-import { PollPhase } from '../../../src/adapters/webhook/poll-phase.ts'
+import { Openings, PollPhase } from '../../../src/adapters/webhook/openings.ts'
 import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
 
 test('a thousand connections are opened over many turns, a few in each', async () => {

@@ -21,7 +21,7 @@ import { someCall } from '../../support/calls/calls.ts'
 import { someErasure } from '../../support/erasures.ts'
 import { deadLetter, delivery, failedAt } from '../../support/replay/dead-letters.ts'
 import { brokers, registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
-import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../../src/adapters/kafka/admin/topics.ts'
 import { bareEnv } from '../../support/deployment/bare-env.ts'
 
 const prefix = uniquePrefix()

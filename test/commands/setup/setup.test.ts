@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { commandRig } from '../../support/deployment/command-rig.ts'
 import { registryUrl } from '../../support/deployment/rig.ts'
-import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../../src/adapters/kafka/admin/topics.ts'
 
 const lines = (text: string): Record<string, unknown>[] =>
   text

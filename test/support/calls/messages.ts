@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ErasureLog } from '../../../src/adapters/folded-log/erasure-log.ts'
+import { ErasureLog } from '../../../src/adapters/folded-log/user-logs.ts'
 import { openMessages } from '../../../src/operators/why/open.ts'
 import { jsonOf } from '../../../src/operators/why/describe.ts'
 import { lifeOfMessage, type MessageLife } from '../../../src/operators/why/why.ts'

@@ -1,7 +1,7 @@
 // Brokers that speak just enough of Kafka's protocol (ApiVersions, Metadata, Produce) over real sockets, and answer what
 // a test tells them: for answers that a real broker gives only in the moment in which a leader moves.
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
-import { Cursor } from '../../../src/adapters/kafka/wire/cursor.ts'
+import { Cursor } from '../../../src/adapters/kafka/wire/kafka-wire.ts'
 
 export interface ProducedBatch {
   node: number

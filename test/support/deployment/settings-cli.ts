@@ -10,7 +10,7 @@ import { subjectOf } from '../../../src/adapters/schema-registry/subjects.ts'
 import { SettingsLog } from '../../../src/adapters/folded-log/settings-log.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
-import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../../src/adapters/kafka/admin/topics.ts'
 import { bareEnv } from './bare-env.ts'
 import { silentLog as log } from '../silent-log.ts'
 

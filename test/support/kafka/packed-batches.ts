@@ -3,7 +3,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import kafkajs, { type Producer } from 'kafkajs'
 import { xxHash32 } from 'js-xxhash'
 import { compressSync as compressLz4 } from 'lz4-napi'
-import { writeVarint } from '../../../src/adapters/kafka/wire/varint.ts'
+import { writeVarint } from '../../../src/adapters/kafka/wire/kafka-wire.ts'
 
 const { CompressionTypes } = kafkajs
 /** Its types know no codec but those that they name. */

@@ -1,10 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs'
 import { tierOfTopic, topicNames, type Tier } from '../../../core/topics.ts'
 import { PostriderError } from '../../../errors.ts'
-import { describeRequirement, durabilityOf, meets, topicSpecs } from './topic-specs.ts'
-import type { TopicConfig, TopicSpec } from './topic-specs.ts'
-import { createTopics } from './create-topics.ts'
 import { describeTopics, fixTopics, isDurable, untilBrokersKnow, type FoundTopic } from './topic-settings.ts'
+import { describeRequirement, durabilityOf, meets, topicSpecs, type TopicConfig, type TopicSpec } from './topic-specs.ts'
 
 /** Kafka's error for a topic that another process has just created. */
 const alreadyExists = 'TOPIC_ALREADY_EXISTS'
@@ -163,4 +162,35 @@ function problemsOf(spec: TopicSpec, found: FoundTopic | undefined): TopicProble
     )
   }
   return problems
+}
+
+const pauseMs = 50
+
+/**
+ * Creates topics and resolves once a broker knows each of them and the leader of each of its partitions. Throws what
+ * `admin.createTopics` throws; a topic that exists already is no error by itself.
+ *
+ * kafkajs can wait for leaders too, but on a busy broker it gives up at once: when the topic is not known yet
+ * (UNKNOWN_TOPIC_OR_PARTITION) rather than known without a leader.
+ */
+export async function createTopics(
+  admin: Admin,
+  topics: readonly ITopicConfig[],
+  timeoutMs = 15_000,
+): Promise<void> {
+  const names = topics.map(({ topic }) => topic)
+  const deadline = performance.now() + timeoutMs
+  await admin.createTopics({ topics: [...topics], waitForLeaders: false, timeout: timeoutMs })
+  for (;;) {
+    try {
+      const found = await admin.fetchTopicMetadata({ topics: names })
+      if (found.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return
+      if (performance.now() > deadline)
+        throw new Error(`no leader for ${names.join(', ')} in ${timeoutMs} ms`)
+    } catch (error) {
+      const canRetry = error instanceof Error && 'retriable' in error && error.retriable === true
+      if (!canRetry || performance.now() > deadline) throw error
+    }
+    await delay(pauseMs)
+  }
 }

@@ -1,5 +1,5 @@
 import type { EncodedRecord } from '../../../forwarder/settle/record-publisher.ts'
-import { sizeOfVarint, writeVarint } from '../wire/varint.ts'
+import { sizeOfVarint, writeVarint } from '../wire/kafka-wire.ts'
 
 type Bytes = Uint8Array | string
 type HeaderValue = Bytes | readonly Bytes[] | null | undefined

@@ -2,7 +2,7 @@
 import type { Api, Throttling } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
 import { crc32c } from '../wire/crc32c.ts'
-import type { PartitionBatch } from './partition-batch.ts'
+import type { PartitionBatch } from './partition-write.ts'
 import type { BatchSequence } from './sequences.ts'
 
 /** In these versions request bodies are the same: record batches of magic 2. */

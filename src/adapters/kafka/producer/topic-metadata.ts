@@ -4,10 +4,9 @@ import { permissionsOn } from '../../../core/permissions.ts'
 import { PostriderError } from '../../../errors.ts'
 import { backOff } from '../../../retry-forever.ts'
 import { describeKafkaError } from '../kafka-error.ts'
-import { loginBehind, type KafkaLogin } from '../secure/kafka-login.ts'
 import type { Brokers } from '../link/brokers.ts'
-import type { ProducerLog } from './failing-writes.ts'
-import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
+import { loginBehind, type KafkaLogin } from '../secure/kafka-login.ts'
+import { type ProducerLog, ProduceFailure, kafkaErrors } from './produce-errors.ts'
 import type { WriteLimits } from './write-report.ts'
 
 const initialBackOffMs = 50

@@ -1,6 +1,5 @@
 import { PostriderError } from '../../../errors.ts'
-import type { PartitionBatch } from './partition-batch.ts'
-import type { AppendPlace } from './partition-write.ts'
+import type { PartitionBatch, AppendPlace } from './partition-write.ts'
 import type { ProduceFailure } from './produce-errors.ts'
 
 export interface WriteLimits {

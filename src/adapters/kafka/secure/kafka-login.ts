@@ -1,8 +1,9 @@
 import { X509Certificate } from 'node:crypto'
+import { createSecureContext, type ConnectionOptions } from 'node:tls'
 import type { Kafka, Mechanism, SASLOptions } from 'kafkajs'
 import type { Config } from '../../../config/config.ts'
-import type { KafkaOAuth, KafkaPassword } from '../../../config/kafka-security.ts'
-import { oauthBearer } from './oauth-bearer.ts'
+import type { KafkaOAuth, KafkaPassword, KafkaTls } from '../../../config/kafka-security.ts'
+import { oauthBearer } from './oauth-token.ts'
 
 /** How a client logs in to the brokers and reaches them, for messages about it. Holds no secret. */
 export interface KafkaLogin {
@@ -59,4 +60,20 @@ const subjectOf = (pem: string): string => new X509Certificate(pem).subject.spli
 export function saslOptions(sasl: KafkaPassword | KafkaOAuth, login: KafkaLogin): SASLOptions | Mechanism {
   if (sasl.mechanism !== 'oauthbearer') return { ...sasl } as SASLOptions
   return oauthBearer(sasl, (subject) => (login.principal = subject && `User:${subject}`))
+}
+
+/**
+ * kafkajs's `ssl`. The roots of the CA file are the only ones that are trusted, as with other Kafka clients. The files'
+ * contents are parsed once: tls.connect would do it for each connection.
+ */
+export function tlsOptions(tls: false | KafkaTls): boolean | ConnectionOptions {
+  if (!tls) return false
+  const { ca, cert, key } = tls
+  if (!ca && !cert) return true
+  return {
+    secureContext: createSecureContext({
+      ...(ca && { ca: ca.text }),
+      ...(cert && key && { cert: cert.text, key: key.text }),
+    }),
+  }
 }

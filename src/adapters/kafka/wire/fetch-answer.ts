@@ -1,5 +1,5 @@
 import { WireReader } from './kafka-wire.ts'
-import type { AbortedTransaction } from './transactions.ts'
+import type { AbortedTransaction } from './read-batches.ts'
 
 /** Stands where kafkajs expects messages: the bytes of a partition's record batches, which are read later. */
 export class Undecoded extends Array<never> {

@@ -1,5 +1,5 @@
 import { UnpackError } from '../compression/output.ts'
-import { sizeOfVarint, writeVarint } from './varint.ts'
+import { sizeOfVarint, writeVarint } from './kafka-wire.ts'
 
 /**
  * Where the fields of a message stand (Kafka protocol, MessageSet, magic 0 and 1). Only the newer one has a timestamp,

@@ -1,24 +1,12 @@
 import { ownCopy } from '../../../core/own-bytes.ts'
+import type { EncodedRecord } from '../../../forwarder/settle/record-publisher.ts'
 import { UnpackError } from '../compression/output.ts'
 import { maxUnpackedBytes, unpack } from '../compression/unpack.ts'
-import {
-  lengthAt,
-  magicAt,
-  attributesAt,
-  lastOffsetDeltaAt,
-  firstTimestampAt,
-  maxTimestampAt,
-  countAt,
-  headBytes,
-  behindLength,
-  magic,
-  codecBits,
-  appendTime,
-} from './batch-layout.ts'
-import { Cursor } from './cursor.ts'
+import type { PartitionBatch } from '../producer/partition-write.ts'
+import { Cursor, sizeOfVarint } from './kafka-wire.ts'
 import { messageHead, minMessageBytes, readMessages } from './message-set.ts'
-import { RecordBatches, RecordPlaces, UnreadableBatch } from './record-batches.ts'
-import { Transactions, type AbortedTransaction } from './transactions.ts'
+import { lengthAt, magicAt, attributesAt, lastOffsetDeltaAt, firstTimestampAt, maxTimestampAt, countAt, headBytes, behindLength, magic, codecBits, appendTime, RecordBatches, RecordPlaces, UnreadableBatch, producerIdAt, transactional, control } from './record-batches.ts'
+import { writeRecordHead } from './record-bundle.ts'
 
 /** Length, attributes, two deltas, no key, no value, no headers. */
 const minRecordBytes = 7
@@ -298,3 +286,93 @@ function eachRecord(
   }
   if (cursor.at !== end) throw new UnpackError('it goes on behind its records')
 }
+
+/** In the key of a control record, behind its version. */
+const abort = 0
+
+/** Transactions that were aborted, as a fetch names them: whose, and from which offset on. */
+export interface AbortedTransaction {
+  producerId: string
+  firstOffset: string
+}
+
+/** Which batches belong to transactions that were aborted, in the order of their offsets. */
+export class Transactions {
+  /** Not begun yet, the first one last. */
+  readonly #next: AbortedTransaction[]
+  readonly #producers = new Set<string>()
+
+  constructor(aborted: readonly AbortedTransaction[]) {
+    this.#next = aborted.toSorted((a, b) => Number(b.firstOffset) - Number(a.firstOffset))
+  }
+
+  /** Whether no reader gets the batch: its transaction was aborted, or it is a control batch. */
+  hide(bytes: Buffer, at: number, attributes: number, lastOffset: number): boolean {
+    const isControl = (attributes & control) !== 0
+    if (this.#next.length === 0 && this.#producers.size === 0) return isControl
+    while (this.#next.length > 0 && Number(this.#next.at(-1)!.firstOffset) <= lastOffset)
+      this.#producers.add(this.#next.pop()!.producerId)
+    const producer = String(bytes.readBigInt64BE(at + producerIdAt))
+    if (isControl) {
+      if (controlType(bytes, at) === abort) this.#producers.delete(producer)
+      return true
+    }
+    return (attributes & transactional) !== 0 && this.#producers.has(producer)
+  }
+}
+
+/** A control batch has one record, which is never compressed. */
+function controlType(bytes: Buffer, at: number): number | null {
+  const cursor = new Cursor(bytes, at + headBytes)
+  cursor.varint()
+  cursor.at++
+  cursor.varint()
+  cursor.varint()
+  const key = cursor.bytes()
+  return key && key.length >= 4 ? key.readInt16BE(2) : null
+}
+
+/** Attributes and timestamp delta. */
+const fixedHeadBytes = 2
+
+/** Records of one partition, each in its block. */
+export class RecordList implements PartitionBatch {
+  readonly partition: number
+  readonly #records: EncodedRecord[] = []
+  #bytes = 0
+
+  constructor(partition: number) {
+    this.partition = partition
+  }
+
+  get records(): readonly EncodedRecord[] {
+    return this.#records
+  }
+
+  get count(): number {
+    return this.#records.length
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  append(record: EncodedRecord): void {
+    const size = sizeBehindLength(record, this.#records.length)
+    this.#bytes += sizeOfVarint(size) + size
+    this.#records.push(record)
+  }
+
+  copyTo(target: Buffer, at: number): number {
+    const begin = at
+    for (let index = 0; index < this.#records.length; index++) {
+      const record = this.#records[index]!
+      at = writeRecordHead(target, at, sizeBehindLength(record, index), index)
+      at += record.block.copy(target, at, record.start, record.end)
+    }
+    return at - begin
+  }
+}
+
+const sizeBehindLength = ({ start, end }: EncodedRecord, index: number): number =>
+  fixedHeadBytes + sizeOfVarint(index) + end - start

@@ -1,7 +1,7 @@
 import type { IHeaders } from 'kafkajs'
 import { ownCopy } from '../../../core/own-bytes.ts'
 import type { FetchedRecord, FetchedRecords } from '../../../forwarder/consume/record-source.ts'
-import { Cursor } from './cursor.ts'
+import { Cursor } from './kafka-wire.ts'
 
 /** Records of a partition, ascending, none of which was decoded yet; where each begins. */
 export class RecordPlaces {
@@ -155,3 +155,23 @@ export function headersOf(record: BatchRecord | UnreadableBatch): IHeaders {
   }
   return headers as IHeaders
 }
+
+/**
+ * Where the fields of a record batch stand (Kafka protocol, RecordBatch, magic 2). Its length counts from behind itself.
+ */
+export const lengthAt = 8
+export const magicAt = 16
+export const attributesAt = 21
+export const lastOffsetDeltaAt = 23
+export const firstTimestampAt = 27
+export const maxTimestampAt = 35
+export const producerIdAt = 43
+export const countAt = 57
+export const headBytes = 61
+export const behindLength = 12
+export const magic = 2
+/** Of the attributes. */
+export const codecBits = 0b111
+export const appendTime = 0b1000
+export const transactional = 0b10000
+export const control = 0b100000

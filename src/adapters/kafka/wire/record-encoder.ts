@@ -1,7 +1,7 @@
 import { ownCopy } from '../../../core/own-bytes.ts'
 import type { EncodedRecord } from '../../../forwarder/settle/record-publisher.ts'
-import { Cursor } from './cursor.ts'
-import { writeHeaders, writeKeyAndValue, type ValueWriter } from './record-bytes.ts'
+import { Cursor } from './kafka-wire.ts'
+import { writeHeaders, writeKeyAndValue, type ValueWriter } from './record-bundle.ts'
 
 const blockBytes = 64 * 1_024
 /** Larger ones have memory of their own, and leave the block's rest to others. */

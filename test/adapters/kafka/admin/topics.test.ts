@@ -11,7 +11,7 @@ import { loadConfig } from '../../../../src/config/config.ts'
 import { topicNames } from '../../../../src/core/topics.ts'
 import { PostriderError } from '../../../../src/errors.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
-import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 
 const { ConfigResourceTypes } = kafkajs

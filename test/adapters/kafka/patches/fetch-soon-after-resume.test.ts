@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
+import { createTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { FetchWait } from '../../../../src/adapters/kafka/patches/fetch-soon-after-resume.ts'
 import { until } from '../../../support/until.ts'

@@ -2,17 +2,13 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { headerBytes, RecordBundle } from '../../../../src/adapters/kafka/wire/record-bundle.ts'
-import type { ValueWriter } from '../../../../src/adapters/kafka/wire/record-bytes.ts'
-import { RecordEncoder } from '../../../../src/adapters/kafka/wire/record-encoder.ts'
-import { RecordList } from '../../../../src/adapters/kafka/wire/record-list.ts'
-import type { PartitionBatch } from '../../../../src/adapters/kafka/producer/partition-batch.ts'
+import type { PartitionBatch } from '../../../../src/adapters/kafka/producer/partition-write.ts'
 import { encodeRecord, type PlainRecord } from '../../../../src/adapters/kafka/producer/plain-record.ts'
-import {
-  decodeProduceResponse,
-  encodeProduceRequest,
-} from '../../../../src/adapters/kafka/producer/produce-request.ts'
+import { decodeProduceResponse, encodeProduceRequest } from '../../../../src/adapters/kafka/producer/produce-request.ts'
 import { anonymous } from '../../../../src/adapters/kafka/producer/sequences.ts'
+import { RecordList } from '../../../../src/adapters/kafka/wire/read-batches.ts'
+import { headerBytes, RecordBundle, type ValueWriter } from '../../../../src/adapters/kafka/wire/record-bundle.ts'
+import { RecordEncoder } from '../../../../src/adapters/kafka/wire/record-encoder.ts'
 
 interface ProduceOptions {
   acks: number

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Brokers } from '../../../../src/adapters/kafka/link/brokers.ts'
-import { readPlaces, roundsOf } from '../../../../src/adapters/kafka/read/read-places.ts'
+import { readPlaces, roundsOf } from '../../../../src/adapters/kafka/read/read-range.ts'
 import { someCall } from '../../../support/calls/calls.ts'
 import { deploy } from '../../../support/deployment/deployment.ts'
 import { silentLog } from '../../../support/silent-log.ts'

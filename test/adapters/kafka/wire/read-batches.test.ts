@@ -4,9 +4,8 @@ import { test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { compressSync as compressSnappy } from 'snappy'
-import { readBatches, UnpackAllowance } from '../../../../src/adapters/kafka/wire/read-batches.ts'
-import type { AbortedTransaction } from '../../../../src/adapters/kafka/wire/transactions.ts'
-import { writeVarint } from '../../../../src/adapters/kafka/wire/varint.ts'
+import { writeVarint } from '../../../../src/adapters/kafka/wire/kafka-wire.ts'
+import { readBatches, UnpackAllowance, type AbortedTransaction } from '../../../../src/adapters/kafka/wire/read-batches.ts'
 import { codecs, lz4Frame } from '../compression/streams.ts'
 
 const require = createRequire(import.meta.url)
