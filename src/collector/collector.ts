@@ -1,36 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { usersOf, type CallType } from '../core/call/analytics-call.ts'
+import { readRequestCall, type RequestRules, type TrackingCall } from '../core/call/tracking-call.ts'
+import { type CallFault, sharedMap, spansPerCall } from '../core/call/tracking-fields.ts'
+import { isNoObject, isTooLarge, maxCallBytes, readTrackingRequest, type ReadRequest, type ScannedCalls, type TrackingRequest } from '../core/call/tracking-request.ts'
 import type { Source } from '../core/settings/settings.ts'
-import { readRequestCall } from '../core/call/tracking-call.ts'
-import type { RequestRules, TrackingCall } from '../core/call/tracking-call.ts'
-import type { CallFault } from '../core/call/tracking-fields.ts'
-import { sharedMap } from '../core/call/tracking-fields.ts'
-import { isNoObject, isTooLarge, maxCallBytes, readTrackingRequest } from '../core/call/tracking-request.ts'
-import type { ReadRequest, ScannedCalls, TrackingRequest } from '../core/call/tracking-request.ts'
-import { spansPerCall } from '../core/call/tracking-fields.ts'
-import {
-  faulty,
-  maxNamed,
-  notReadable,
-  overloaded,
-  overQuota,
-  rateLimited,
-  sourceDisabled,
-  success,
-  successBut,
-  unavailable,
-  writeKeyMissing,
-  writeKeyUnknown,
-} from './answers.ts'
-import type { CollectAnswer, RejectedCall } from './answers.ts'
-import { PendingCalls } from './pending-calls.ts'
-import type { CallBatchSink } from './call-batch-sink.ts'
+import type { SuppressibleCall } from '../core/suppression/suppressions.ts'
+import { faulty, maxNamed, notReadable, overloaded, overQuota, rateLimited, sourceDisabled, success, successBut, unavailable, writeKeyMissing, writeKeyUnknown, type CollectAnswer, type RejectedCall } from './answers.ts'
+import { PendingCalls, type CallBatchSink } from './call-batch-sink.ts'
 import type { CollectorMetrics } from './metrics.ts'
 import type { RecentCalls } from './recent-calls.ts'
-import type { CollectRequest, HeadKeys } from './request.ts'
+import type { Reservation } from './request-budget.ts'
 import type { CallRoute } from './routes.ts'
 import type { SourceRates } from './source-rates.ts'
-import type { SuppressionView } from './suppression-view.ts'
 import type { WriteKeys } from './write-keys.ts'
 
 /** The source of a request, its refusal, or null while its source is not known. */
@@ -273,3 +254,33 @@ const tooLarge: CallFault = {
   message: `the call has more than ${maxCallBytes} bytes`,
 }
 const noObject: CallFault = { code: 'invalid_json', message: 'not a JSON object' }
+
+/** The write keys of a request's head; null where it has none. */
+export interface HeadKeys {
+  basicKey: string | null
+  bearerKey: string | null
+  queryKey: string | null
+}
+
+/** A request of the tracking API, taken apart as far as HTTP goes. */
+export interface CollectRequest {
+  keys: HeadKeys
+  route: CallRoute
+  /** The body. */
+  text: string
+  /** The caller's address; '' when it could not be told. */
+  ip: string
+  /** Who sent it, as far as shares and limits go: all addresses of one IPv6 network are one sender. */
+  sender: string
+  /** The trace that the request came with, valid; null where it has none. */
+  traceparent: string | null
+  /** What this request takes of the collector's budget; released by the caller, once there is an answer. */
+  reservation: Reservation
+}
+
+/** The suppressed users, live. */
+export interface SuppressionView {
+  /** No user is suppressed. */
+  readonly isEmpty: boolean
+  covers(call: SuppressibleCall): boolean
+}

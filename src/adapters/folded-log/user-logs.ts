@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { SuppressionView } from '../../collector/suppression-view.ts'
+import type { SuppressionView } from '../../collector/collector.ts'
 import { ErasureIndex, type ErasableCall, type Erasure } from '../../core/erasure/erasures.ts'
 import { suppressedBy, SuppressionIndex, type SuppressibleCall } from '../../core/suppression/suppressions.ts'
 import type { ErasureSource, SuppressionSource } from '../../forwarder/plan/planner.ts'
