@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { findJava } from '../../src/local/java.ts'
+import { findJava } from '../../src/local/java-server.ts'
 import { sharedSecret } from '../calls.ts'
 import { Child } from '../child.ts'
 import { goProgram, javaClasses } from '../programs.ts'

@@ -6,7 +6,7 @@ import { homedir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { variables } from '../config/variables.ts'
 import { PostriderError, messageOf } from '../errors.ts'
-import { findJava, findMaven } from './java.ts'
+import { findJava, findMaven } from './java-server.ts'
 import { checkPinned } from './pinned-files.ts'
 import { isAlive } from './state-folder.ts'
 
