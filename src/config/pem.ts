@@ -1,8 +1,8 @@
 // What files of certificates and keys hold. They are read once, at the start; nothing of a key is ever shown.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { wrong } from './readers.ts'
-import type { Reader } from './readers.ts'
+import { wrong } from './variable.ts'
+import type { Reader } from './variable.ts'
 
 /** A PEM file: where it lies, and what it holds. */
 export interface PemFile {

@@ -1,5 +1,7 @@
-import { address, whole } from './readers.ts'
-import type { Reader } from './readers.ts'
+// How the text of an environment variable becomes a value.
+import ipaddr from 'ipaddr.js'
+import { formatDuration, parseDuration } from '../core/duration.ts'
+import type { Tier } from '../core/topics.ts'
 
 export interface Variable<T> {
   reader: Reader<T>
@@ -38,4 +40,97 @@ export const host = (preset: string, meaning: string) =>
     default: preset,
     takes: 'an IP address; 127.0.0.1 is this machine alone, :: or 0.0.0.0 all of its addresses',
     meaning,
+  })
+
+/** Makes a value of a text. Throws a Complaint for a text that the variable does not take. */
+export type Reader<T> = (text: string) => T
+
+/** Its message says what exactly is wrong; it is empty where what the variable takes says enough. */
+export class Complaint extends Error {}
+
+export function wrong(complaint = ''): never {
+  throw new Complaint(complaint)
+}
+
+const items = (text: string): string[] => text.split(',').map((item) => item.trim())
+
+export const matching =
+  (pattern: RegExp): Reader<string> =>
+  (text) =>
+    pattern.test(text) ? text : wrong()
+
+export const oneOf =
+  <const T extends string>(...values: T[]): Reader<T> =>
+  (text) =>
+    values.find((value) => value === text.toLowerCase()) ?? wrong()
+
+export const flag: Reader<boolean> = (text) => {
+  if (text === 'true' || text === '1') return true
+  return text === 'false' || text === '0' ? false : wrong()
+}
+
+export const whole =
+  (min: number, max: number): Reader<number> =>
+  (text) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN
+    return value >= min && value <= max ? value : wrong()
+  }
+
+/** In milliseconds. */
+export const duration =
+  (minMs: number, maxMs: number): Reader<number> =>
+  (text) => {
+    const value = parseDuration(text) ?? wrong()
+    if (value > maxMs) return wrong(`above ${formatDuration(maxMs)}`)
+    return value < minMs ? wrong(`below ${formatDuration(minMs)}`) : value
+  }
+
+export const brokerList: Reader<string[]> = (text) =>
+  items(text).map((item) => {
+    const port = Number(/^(?:[\w.-]+|\[[0-9a-fA-F:]+\]):(\d{1,5})$/.exec(item)?.[1] ?? 0)
+    return port >= 1 && port <= 65_535 ? item : wrong(`"${item}" is not host:port`)
+  })
+
+export const httpUrl: Reader<string> = (text) => {
+  const url = URL.parse(text) ?? wrong()
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return wrong()
+  if (url.username !== '' || url.password !== '') return wrong('credentials do not belong into the URL')
+  return text.replace(/\/+$/, '')
+}
+
+/** Ascending and distinct, so that "the next tier" and "the smallest tier that covers a wait" are well defined. */
+export const tierList =
+  (maxMs: number, maxTiers: number): Reader<Tier[]> =>
+  (text) => {
+    const tiers: Tier[] = []
+    for (const name of items(text)) {
+      const delayMs = parseDuration(name)
+      const before = tiers.at(-1)
+      if (delayMs === null || delayMs === 0) return wrong(`"${name}" is not a duration`)
+      if (delayMs > maxMs) return wrong(`${name} is above ${formatDuration(maxMs)}`)
+      if (before && delayMs <= before.delayMs) return wrong(`${name} does not come after ${before.name}`)
+      tiers.push({ name, delayMs })
+    }
+    return tiers.length > maxTiers ? wrong(`${tiers.length} tiers`) : tiers
+  }
+
+const isAddress = (text: string): boolean =>
+  ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text)
+
+export const address: Reader<string> = (text) => (isAddress(text) ? text : wrong())
+
+/** CIDRs; an address alone stands for itself. */
+export const networkList: Reader<string[]> = (text) =>
+  items(text).map((item) => {
+    if (item.includes('/') && ipaddr.isValidCIDR(item)) return item
+    if (!isAddress(item)) return wrong(`"${item}" is neither an address nor a CIDR`)
+    return item.includes(':') ? `${item}/128` : `${item}/32`
+  })
+
+/** 32-byte keys as hex or base64 (also its URL-safe form), the one that encrypts first. */
+export const keyList: Reader<Uint8Array[]> = (text) =>
+  items(text).map((item, index) => {
+    if (/^[0-9a-fA-F]{64}$/.test(item)) return new Uint8Array(Buffer.from(item, 'hex'))
+    if (/^[\w+/-]{43}=?$/.test(item)) return new Uint8Array(Buffer.from(item, 'base64'))
+    return wrong(`key ${index + 1} is not 32 bytes`)
   })
