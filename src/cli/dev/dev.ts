@@ -9,7 +9,7 @@ import { openMonitoringServer, type ReadinessCheck } from '../../adapters/monito
 import type { Config } from '../../config/config.ts'
 import { checkoutOf, devEnvFile, readDevEnv } from '../../config/dev-env.ts'
 import type { Environment } from '../../config/read-environment.ts'
-import { openConsole } from '../../console/open-console.ts'
+import { openConsole } from '../open-console.ts'
 import { LoginCode, loginMinutes } from '../../console/page/session.ts'
 import { topicNames } from '../../core/topics.ts'
 import { asPart } from '../../local/java-server.ts'
