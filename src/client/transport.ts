@@ -1,4 +1,4 @@
-import { formatTimestamp } from '../core/call/timestamp.ts'
+import { formatTimestamp } from '../core/timestamp.ts'
 
 /** What is sent in one piece: calls as JSON texts, in their order, at most 500 KB with what goes around them. */
 export interface Batch {

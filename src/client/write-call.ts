@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { formatTimestamp, parseTimestamp } from '../core/call/timestamp.ts'
+import { formatTimestamp, parseTimestamp } from '../core/timestamp.ts'
 import { mergedUnder, sharedMap } from '../core/call/tracking-fields.ts'
 import type { ClientCallType, CommonFields } from './calls.ts'
 import { AnalyticsError } from './errors.ts'

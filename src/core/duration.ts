@@ -1,4 +1,4 @@
-import { parseTimestamp } from './call/timestamp.ts'
+import { parseTimestamp } from './timestamp.ts'
 
 const unitMs: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 

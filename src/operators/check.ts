@@ -1,6 +1,6 @@
 // Checks what comes in by the schemas of its operation, and names everything that is wrong.
 import { z } from 'zod'
-import { maxFaults, type Fault } from '../core/settings/fault.ts'
+import { maxFaults, type Fault } from '../core/decision.ts'
 import { type ErrorCode, messageOf, PostriderError } from '../errors.ts'
 import { UsersRefused } from './deletions/user-ids.ts'
 import type { Operation, ApiAnswer } from './operation.ts'

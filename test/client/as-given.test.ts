@@ -7,7 +7,7 @@ import { writeCall } from '../../src/client/write-call.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import { renderBody } from '../../src/core/call/body.ts'
 import { checkCall } from '../../src/core/call/check-call.ts'
-import { earliestTimestamp, formatTimestamp, latestTimestamp } from '../../src/core/call/timestamp.ts'
+import { earliestTimestamp, formatTimestamp, latestTimestamp } from '../../src/core/timestamp.ts'
 import { readRequestCall, readTrackingCall } from '../../src/core/call/tracking-call.ts'
 import { readTrackingRequest } from '../../src/core/call/tracking-request.ts'
 

@@ -1,9 +1,8 @@
 import { z } from 'zod'
+import { accepted, refused, idFaults, faultIf } from '../decision.ts'
 import type { TokenCommand } from '../settings/commands.ts'
-import { accepted, refused, type Decision } from '../settings/events.ts'
-import { faultIf } from '../settings/fault.ts'
+import type { Decision } from '../settings/events.ts'
 import type { SettingsAggregate } from '../settings/settings.ts'
-import { idFaults } from '../settings/source-rules.ts'
 import { roles, type Role } from './roles.ts'
 
 /** A token of the admin API, as the settings log keeps it. The token itself is nowhere. */

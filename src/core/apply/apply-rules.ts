@@ -5,7 +5,7 @@ import { computationWords } from '../settings/computation-rules.ts'
 import { decide } from '../settings/decide.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from '../settings/destination-options.ts'
 import type { Decision, SingleEvent } from '../settings/events.ts'
-import { fault, type Fault } from '../settings/fault.ts'
+import { fault, type Fault } from '../decision.ts'
 import type { Destination, SettingsAggregate } from '../settings/settings.ts'
 import { SettingsDraft, headerEditsFor, pairFor, type SecretNotes, computationLists, type ApplyCommand, type WantedComputation, type WantedDestination, type WantedSource } from './wanted-settings.ts'
 

@@ -4,7 +4,7 @@ import { canonicalUrl } from '../delivery/endpoint-url.ts'
 import type { NewSecret, HeaderEdit, SecretPair } from '../settings/commands.ts'
 import type { OptionsEdit } from '../settings/destination-options.ts'
 import { changeBy, endpointsMadeBy, type SingleEvent } from '../settings/events.ts'
-import { fault, type Fault } from '../settings/fault.ts'
+import { fault, type Fault } from '../decision.ts'
 import { activeSecrets } from '../settings/secrets.ts'
 import type { SealedSecret, Source, Destination, SettingsAggregate } from '../settings/settings.ts'
 

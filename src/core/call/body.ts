@@ -1,5 +1,5 @@
 import type { AnalyticsCall } from './analytics-call.ts'
-import { formatTimestamp } from './timestamp.ts'
+import { formatTimestamp } from '../timestamp.ts'
 
 /** A string of these alone needs nothing but quotes to be JSON; lone surrogates, which do, are left out. */
 const plain = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/

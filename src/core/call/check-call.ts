@@ -2,7 +2,7 @@ import { canonicalObject } from '../json/canonical-json.ts'
 import { isJsonObject } from '../json/json-object.ts'
 import { parseJson } from '../json/parse-json.ts'
 import { maxMessageIdLength, type AnalyticsCall } from './analytics-call.ts'
-import { isTimestamp } from './timestamp.ts'
+import { isTimestamp } from '../timestamp.ts'
 
 export type CheckedCall = { call: AnalyticsCall; fault: null } | { call: null; fault: string }
 

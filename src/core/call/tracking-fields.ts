@@ -1,6 +1,6 @@
 import { stringOf, eachMember, keyOf } from '../json/json-members.ts'
 import { callTypes, type CallType } from './analytics-call.ts'
-import { parseTimestamp, parseTimestampToday, isTimestamp } from './timestamp.ts'
+import { parseTimestamp, parseTimestampToday, isTimestamp } from '../timestamp.ts'
 
 /** What is wrong with a call, or with a whole request; the tracking API's own codes (docs/http-api.md). */
 export interface CallFault {

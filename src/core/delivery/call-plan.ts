@@ -1,11 +1,12 @@
 import type { AnalyticsCall } from '../call/analytics-call.ts'
-import { CallValues, type ReadableCall } from '../expression/call-values.ts'
-import { deliveryIdSuffix } from './delivery.ts'
-import type { NotPlannedReason, PlannedDestination } from '../ledger/delivery-event.ts'
-import { callFilter, leftOutBy, type DestinationOptions } from '../settings/destination-options.ts'
+import { aboutDestination, builtInSource, sourceOf } from '../call/built-in-source.ts'
 import { allowsWebhooks } from '../call/check-call.ts'
-import { aboutDestination, builtInSource, sourceOf } from '../settings/built-in-source.ts'
+import { callFilter, leftOutBy } from '../call/filter.ts'
+import { CallValues, type ReadableCall } from '../expression/call-values.ts'
+import type { NotPlannedReason, PlannedDestination } from '../ledger/delivery-event.ts'
+import type { DestinationOptions } from '../settings/destination-options.ts'
 import type { Destination, SettingsState } from '../settings/settings.ts'
+import { deliveryIdSuffix } from './delivery.ts'
 
 type PlannedCall = ReadableCall & Pick<AnalyticsCall, 'sourceId' | 'integrations'>
 

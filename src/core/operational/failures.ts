@@ -1,7 +1,7 @@
 import type { DeadLetter, DeadLetterReason } from '../delivery/delivery.ts'
 import type { AuditReport } from '../ledger/audit-report.ts'
 import type { DeliveryEvent, DispositionLabel } from '../ledger/delivery-event.ts'
-import { builtInSourceId } from '../settings/built-in-source.ts'
+import { builtInSourceId } from '../call/built-in-source.ts'
 import { type OperationalEvent, timeText, type ShownResponse } from './operational-event.ts'
 
 /** As many faults an event names. */

@@ -2,7 +2,7 @@ import { absentFields, type AnalyticsCall } from '../call/analytics-call.ts'
 import { isoOrNull } from '../duration.ts'
 import type { EndpointFailure } from '../ledger/heartbeat.ts'
 import { destinationsOf, sentOf } from '../replay/replay-job.ts'
-import { builtInSourceId } from '../settings/built-in-source.ts'
+import { builtInSourceId } from '../call/built-in-source.ts'
 import type { SettingsEvent } from '../settings/events.ts'
 import type { SettingsState } from '../settings/settings.ts'
 

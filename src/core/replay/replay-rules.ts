@@ -1,18 +1,10 @@
 import { callTypes, maxMessageIdLength } from '../call/analytics-call.ts'
-import { maxEventNameLength, maxEvents } from '../settings/destination-options.ts'
-import { accepted, refused, type Decision } from '../settings/events.ts'
-import { faultIf, type Fault } from '../settings/fault.ts'
+import { maxEventNameLength, maxEvents } from '../call/filter.ts'
+import { accepted, refused, faultIf, type Fault } from '../decision.ts'
+import type { Decision } from '../settings/events.ts'
 import type { Destination, SettingsAggregate } from '../settings/settings.ts'
-import {
-  canTurn,
-  isUnfinished,
-  replayKinds,
-  type CallRange,
-  type DeadLetterRange,
-  type ReplayJob,
-  type ReplayRange,
-} from './replay-job.ts'
 import type { ReplayCommand } from './replay-events.ts'
+import { canTurn, isUnfinished, replayKinds, type CallRange, type DeadLetterRange, type ReplayJob, type ReplayRange } from './replay-job.ts'
 
 export const maxUnfinishedReplays = 20
 export const maxReplayRate = 999_999

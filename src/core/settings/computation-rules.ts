@@ -1,9 +1,8 @@
 import type { Computation, ComputationKind } from '../audience/computations.ts'
+import { accepted, refused, idFaults, nameFaults, fault, faultIf, type Fault } from '../decision.ts'
 import type { ComputationCommand } from './commands.ts'
-import { accepted, refused, type Decision } from './events.ts'
-import { fault, faultIf, type Fault } from './fault.ts'
+import type { Decision } from './events.ts'
 import type { SettingsAggregate } from './settings.ts'
-import { idFaults, nameFaults } from './source-rules.ts'
 
 export const computationWords = { audience: 'audience', trait: 'computed trait' } as const
 

@@ -1,14 +1,15 @@
-import { anyHost, type HostRefusal } from '../delivery/endpoint-url.ts'
 import { decideToken } from '../access/tokens.ts'
+import { isBuiltIn } from '../call/built-in-source.ts'
+import { accepted, refused } from '../decision.ts'
+import { anyHost, type HostRefusal } from '../delivery/endpoint-url.ts'
 import { decideReplay } from '../replay/replay-rules.ts'
+import type { SettingsCommand } from './commands.ts'
 import { decideComputation } from './computation-rules.ts'
 import { decideDestinationCreate, decideDestinationUpdate } from './destination-rules.ts'
-import type { SettingsCommand } from './commands.ts'
-import { accepted, refused, type Decision } from './events.ts'
+import type { Decision } from './events.ts'
 import { resealedPlaces } from './secrets.ts'
-import { isBuiltIn } from './built-in-source.ts'
-import { builtInFault, decideSourceCreate, decideSourceUpdate } from './source-rules.ts'
 import type { SettingsAggregate } from './settings.ts'
+import { builtInFault, decideSourceCreate, decideSourceUpdate } from './source-rules.ts'
 
 /** What is held is kept for days only: an end beyond that is a mistake. */
 const longestPauseMs = 366 * 86_400_000

@@ -1,25 +1,12 @@
+import { sourceOf } from '../call/built-in-source.ts'
+import { accepted, refused, idFaults, nameFaults, fault, faultIf, type Fault } from '../decision.ts'
 import { canonicalUrl, urlFaults, type HostRefusal } from '../delivery/endpoint-url.ts'
-import {
-  defaultOptions,
-  editOptions,
-  givenOptions,
-  optionsConflicts,
-  optionsFaults,
-} from './destination-options.ts'
+import { headerNameFaults, headerSetFaults, headerValueFaults, isHeaderValue } from '../delivery/static-headers.ts'
 import type { HeaderEdit, SettingsCommand } from './commands.ts'
-import { accepted, refused, type Decision } from './events.ts'
-import { fault, faultIf, type Fault } from './fault.ts'
-import {
-  headerPlace,
-  type EndpointSettings,
-  type SealedSecret,
-  type SecretPlace,
-  type SettingsAggregate,
-} from './settings.ts'
+import { defaultOptions, editOptions, givenOptions, optionsConflicts, optionsFaults } from './destination-options.ts'
+import type { Decision } from './events.ts'
 import { editSecrets } from './secrets.ts'
-import { sourceOf } from './built-in-source.ts'
-import { idFaults, nameFaults } from './source-rules.ts'
-import { headerNameFaults, headerSetFaults, headerValueFaults } from '../delivery/static-headers.ts'
+import { headerPlace, type Destination, type EndpointSettings, type SealedSecret, type SecretPlace, type SettingsAggregate } from './settings.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_destination' }>
 type Update = Extract<SettingsCommand, { type: 'update_destination' }>
@@ -210,3 +197,25 @@ function sealedByteLength(sealed: SealedSecret): number {
 function repeated(values: readonly string[]): string[] {
   return [...new Set(values.filter((value, index) => values.indexOf(value) < index))]
 }
+
+/**
+ * Why no request can be made of a destination as the settings have it, in one line without any value; null when it
+ * can. Commands write nothing of the kind, but a client that may write to the settings' topic can.
+ */
+export function destinationFault({ urls }: Pick<Destination, 'urls'>): string | null {
+  if (urls.length === 0) return 'it has no URL'
+  const ids = new Set<string>()
+  for (const { id, url, headers } of urls) {
+    if (ids.has(id)) return `it has two URLs with the id ${JSON.stringify(id)}`
+    ids.add(id)
+    if (URL.parse(url) === null) return `what stands as its URL ${JSON.stringify(id)} is none`
+    for (const { name } of headers)
+      if (headerNameFaults(name).length > 0)
+        return `the name of a header of its URL ${JSON.stringify(id)} is none, or reserved`
+  }
+  return null
+}
+
+/** The same of a header's value, which is known only once it was decrypted. */
+export const headerFault = (name: string, value: string): string | null =>
+  isHeaderValue(value) ? null : `header ${JSON.stringify(name)} has a value that no header can have`

@@ -9,7 +9,7 @@ import {
 import type { ReplayJob } from '../replay/replay-job.ts'
 import { forgottenBy, replayAfter, replayEvents } from '../replay/replay-events.ts'
 import { defaultOptions, editOptions, optionsOfEvent } from './destination-options.ts'
-import { fault, type Fault } from './fault.ts'
+import type { DecisionOf } from '../decision.ts'
 import { withResealed } from './secrets.ts'
 import {
   endpointSettings,
@@ -109,15 +109,7 @@ export const settingsEvents = [
 ] as const
 export type SettingsEvent = z.output<(typeof settingsEvents)[number]>
 
-/** One command makes one event, or none when nothing is to be changed; or it is refused with every fault. */
-export type Decision = { accepted: true; event: SettingsEvent | null } | { accepted: false; faults: Fault[] }
-
-export const accepted = (event: SettingsEvent | null): Decision => ({ accepted: true, event })
-
-export const refused = (code: Fault['code'], field: string, message: string): Decision => ({
-  accepted: false,
-  faults: [fault(code, field, message)],
-})
+export type Decision = DecisionOf<SettingsEvent>
 
 /** Which aggregate an event belongs to: the key of its record. */
 export function aggregateOf(event: SettingsEvent): {

@@ -1,5 +1,5 @@
 import type { NewSecret, Resealed, SecretPair } from './commands.ts'
-import type { Fault } from './fault.ts'
+import type { Fault } from '../decision.ts'
 import {
   headerPlace,
   sharedSecretPlace,

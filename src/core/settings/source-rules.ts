@@ -1,14 +1,12 @@
-import type { SettingsCommand } from './commands.ts'
+import { builtInSourceId, isBuiltIn } from '../call/built-in-source.ts'
+import { accepted, refused, fault, faultIf, type Fault } from '../decision.ts'
 import { maxQuotaCount, parseRate } from '../pacing/token-bucket.ts'
-import { accepted, refused, type Decision } from './events.ts'
-import { fault, faultIf, type Fault } from './fault.ts'
-import { builtInSourceId, isBuiltIn } from './built-in-source.ts'
+import type { SettingsCommand } from './commands.ts'
+import type { Decision } from './events.ts'
 import type { SettingsAggregate } from './settings.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_source' }>
 type Update = Extract<SettingsCommand, { type: 'update_source' }>
-
-export const maxNameLength = 200
 
 export const builtInFault = `source "${builtInSourceId}" is built in, for operational events: it cannot be created or changed`
 
@@ -47,21 +45,6 @@ export function decideSourceUpdate(command: Update, state: SettingsAggregate): D
     ...(writeKey === undefined ? {} : { writeKey }),
     ...(maxRate === undefined ? {} : { maxRate }),
   })
-}
-
-/** The rule for ids of sources and destinations (docs/destinations.md). */
-export function idFaults(id: string): Fault[] {
-  const isValid = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(id)
-  const rule = 'must be 1-64 of a-z, 0-9, "_" and "-", and begin with a letter or digit'
-  return faultIf(!isValid, 'usage', 'id', `id ${JSON.stringify(id)} ${rule}`)
-}
-
-export function nameFaults(name: string): Fault[] {
-  if (name.trim() === '') return [fault('usage', 'name', 'the name is empty')]
-  // A name is printed in terminals and tables.
-  if (/\p{Cc}/u.test(name)) return [fault('usage', 'name', 'the name holds control characters')]
-  const message = `the name is ${name.length} characters long, at most ${maxNameLength} are allowed`
-  return faultIf(name.length > maxNameLength, 'usage', 'name', message)
 }
 
 function maxRateFaults(maxRate: string | null | undefined): Fault[] {

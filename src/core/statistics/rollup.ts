@@ -2,7 +2,7 @@
 import { formatDuration, parseDuration, parseMoment } from '../duration.ts'
 import { countFields } from '../ledger/result-codes.ts'
 import { type CollectedCounts, totalOf, type DestinationTally, attemptBuckets } from '../ledger/tally.ts'
-import { fault, type Fault } from '../settings/fault.ts'
+import { fault, type Fault } from '../decision.ts'
 
 /**
  * Counts of one destination or source, by name; what is zero is left out. Of a destination: `planned`, the dispositions,

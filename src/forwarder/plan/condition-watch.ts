@@ -1,6 +1,6 @@
+import { leftOutBy, type LeftOut } from '../../core/call/filter.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { CallValues } from '../../core/expression/call-values.ts'
-import { leftOutBy, type LeftOut } from '../../core/settings/destination-options.ts'
 import type { Log } from '../log.ts'
 import { steadyClock } from '../steady-clock.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'

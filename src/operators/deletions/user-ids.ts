@@ -1,4 +1,4 @@
-import { faultsText, type Fault } from '../../core/settings/fault.ts'
+import { faultsText, type Fault } from '../../core/decision.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
 import { PostriderError } from '../../errors.ts'

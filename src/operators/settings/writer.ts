@@ -3,7 +3,7 @@ import type { ApplyCommand } from '../../core/apply/wanted-settings.ts'
 import type { HostRefusal } from '../../core/delivery/endpoint-url.ts'
 import type { RequestKey, SettingsCommand } from '../../core/settings/commands.ts'
 import type { SettingsEvent } from '../../core/settings/events.ts'
-import { faultsText, leadingCode, type Fault } from '../../core/settings/fault.ts'
+import { faultsText, leadingCode, type Fault } from '../../core/decision.ts'
 import type { SettingsAggregate, SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError } from '../../errors.ts'
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { allSources, builtInSource } from '../../core/settings/built-in-source.ts'
+import { allSources, builtInSource } from '../../core/call/built-in-source.ts'
 import { rateOf } from '../../core/pacing/token-bucket.ts'
 import type { SettingsState, Source } from '../../core/settings/settings.ts'
 import { type SettingKind, idText, settingOperations } from '../settings/setting-operations.ts'

@@ -1,5 +1,5 @@
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { copiesOf, type TracedCopy } from '../../core/call/call-copies.ts'
+import { copiesOf, type TracedCopy } from '../../core/ledger/call-copies.ts'
 import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
 import { lifeOf, type CopyLife } from '../../core/ledger/call-life.ts'
 import { plansUnder } from '../../core/delivery/call-plan.ts'

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { callTypes } from '../../../src/core/call/analytics-call.ts'
-import type { AnalyticsCall, CallType } from '../../../src/core/call/analytics-call.ts'
+import { callTypes, type AnalyticsCall, type CallType } from '../../../src/core/call/analytics-call.ts'
 import { renderBody } from '../../../src/core/call/body.ts'
 import { checkCall } from '../../../src/core/call/check-call.ts'
-import { earliestTimestamp, latestTimestamp } from '../../../src/core/call/timestamp.ts'
+import { earliestTimestamp, latestTimestamp } from '../../../src/core/timestamp.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
 const at = '"timestamp":"2026-01-02T03:04:05.006Z"'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import { checkCall } from '../../../src/core/call/check-call.ts'
-import { earliestTimestamp, latestTimestamp } from '../../../src/core/call/timestamp.ts'
+import { earliestTimestamp, latestTimestamp } from '../../../src/core/timestamp.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
 const bare: Partial<AnalyticsCall> = { userId: null, event: null }

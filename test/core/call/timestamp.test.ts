@@ -7,7 +7,7 @@ import {
   isTimestamp,
   latestTimestamp,
   parseTimestamp,
-} from '../../../src/core/call/timestamp.ts'
+} from '../../../src/core/timestamp.ts'
 
 test('times are written in UTC with milliseconds', () => {
   const table: [number, string][] = [

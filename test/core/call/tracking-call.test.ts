@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { checkCall } from '../../../src/core/call/check-call.ts'
-import { parseTimestamp } from '../../../src/core/call/timestamp.ts'
-import { readTrackingCall } from '../../../src/core/call/tracking-call.ts'
-import type { TrackingCall } from '../../../src/core/call/tracking-call.ts'
+import { readTrackingCall, type TrackingCall } from '../../../src/core/call/tracking-call.ts'
+import { parseTimestamp } from '../../../src/core/timestamp.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
 const now = Date.UTC(2026, 0, 2)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { copiesOf } from '../../../src/core/call/call-copies.ts'
+import { copiesOf } from '../../../src/core/ledger/call-copies.ts'
 import { lifeOf, type CopyFacts } from '../../../src/core/ledger/call-life.ts'
 import { noCounts } from '../../../src/core/ledger/result-codes.ts'
 import type { HeldBy, DestinationCounts } from '../../../src/core/ledger/tally.ts'

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { defaultOptions, type OptionsEdit } from '../../../src/core/settings/destination-options.ts'
 import type { HeaderEdit, NewSecret, SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
-import { leadingCode } from '../../../src/core/settings/fault.ts'
+import { leadingCode } from '../../../src/core/decision.ts'
 import {
   headerPlace,
   sharedSecretPlace,

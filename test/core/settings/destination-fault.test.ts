@@ -1,6 +1,6 @@
+import { destinationFault, headerFault } from '../../../src/core/settings/destination-rules.ts'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { destinationFault, headerFault } from '../../../src/core/settings/fault.ts'
 import type { Endpoint } from '../../../src/core/settings/settings.ts'
 
 const sealed = { keyId: 'k', iv: '', ciphertext: '', tag: '', fingerprint: '' }

@@ -1,15 +1,10 @@
+import { callFilter, leftOutBy } from '../../../src/core/call/filter.ts'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { callTypes } from '../../../src/core/call/analytics-call.ts'
 import { CallValues } from '../../../src/core/expression/call-values.ts'
-import {
-  callFilter,
-  defaultOptions,
-  editOptions,
-  leftOutBy,
-  optionsFaults,
-} from '../../../src/core/settings/destination-options.ts'
+import { defaultOptions, editOptions, optionsFaults } from '../../../src/core/settings/destination-options.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
 const unread = (): CallValues => assert.fail('the call is read')

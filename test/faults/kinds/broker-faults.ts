@@ -1,8 +1,7 @@
 import { until } from '../../support/until.ts'
 import type { BrokerSeat } from '../watch/cluster.ts'
 import type { FaultKind } from './fault-kinds.ts'
-import type { Fault, FaultContext } from './fault.ts'
-import { describeMs, pause, recovered, seconds } from './fault.ts'
+import { type Fault, type FaultContext, describeMs, pause, recovered, seconds } from './fault.ts'
 
 const exitMs = 60_000
 /** A forwarder notices within two thirds of its session, and a machine may be busy. */

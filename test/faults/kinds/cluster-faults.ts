@@ -1,8 +1,7 @@
-import { back, namesOf, reportsTheTruth, running } from './broker-faults.ts'
 import type { BrokerSeat } from '../watch/cluster.ts'
+import { back, namesOf, reportsTheTruth, running } from './broker-faults.ts'
 import type { FaultKind } from './fault-kinds.ts'
-import type { Fault, FaultContext } from './fault.ts'
-import { describeMs, pause, recovered, seconds } from './fault.ts'
+import { type Fault, type FaultContext, describeMs, pause, recovered, seconds } from './fault.ts'
 
 /** Replicas of a broker that was away read up to the others within this time, or something is wrong. */
 const wholeMs = 120_000

@@ -1,8 +1,7 @@
-import type { FaultKind } from './fault-kinds.ts'
-import type { Fault, FaultContext, Injection } from './fault.ts'
-import { describeMs, pause, recovered, seconds, withSeat } from './fault.ts'
 import type { Seat } from '../fleet.ts'
 import { sessionTimeoutMs, tierSets, webhookTimeoutMs } from '../rig.ts'
+import type { FaultKind } from './fault-kinds.ts'
+import { type Fault, type FaultContext, type Injection, describeMs, pause, recovered, seconds, withSeat } from './fault.ts'
 
 /** Beyond the webhook timeout, for publishing and the last commit; and as much again for a busy machine. */
 const drainMs = webhookTimeoutMs + 2 * 5_000

@@ -1,9 +1,8 @@
-import type { FaultKind } from './fault-kinds.ts'
-import type { Fault, FaultContext } from './fault.ts'
-import { pause, recovered, seconds } from './fault.ts'
-import { running } from './broker-faults.ts'
 import { until } from '../../support/until.ts'
 import { electPreferred } from '../load/raw-request.ts'
+import { running } from './broker-faults.ts'
+import type { FaultKind } from './fault-kinds.ts'
+import { type Fault, type FaultContext, pause, recovered, seconds } from './fault.ts'
 
 /** What moves when partitions get other leaders or replicas. */
 interface Placement {

@@ -1,7 +1,6 @@
 import { followMs } from '../load/moving-host.ts'
 import type { FaultKind } from './fault-kinds.ts'
-import type { Fault, FaultContext } from './fault.ts'
-import { pause } from './fault.ts'
+import { type Fault, type FaultContext, pause } from './fault.ts'
 
 /** So long no request has come to the address of before, in ms: those that are well known have followed. */
 const quietMs = 10_000

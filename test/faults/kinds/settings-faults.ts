@@ -1,13 +1,12 @@
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
-import { newSecret } from '../../../src/operators/settings/secrets.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
+import { newSecret } from '../../../src/operators/settings/secrets.ts'
 import { destinations, sideDestinations } from '../load/destinations.ts'
-import type { FaultKind } from './fault-kinds.ts'
-import type { Fault, FaultContext, Injection } from './fault.ts'
-import { pause, recovered, seconds } from './fault.ts'
 import type { Receivers } from '../load/receivers.ts'
 import { tierSets, type Rig } from '../rig.ts'
+import type { FaultKind } from './fault-kinds.ts'
+import { type Fault, type FaultContext, type Injection, pause, recovered, seconds } from './fault.ts'
 
 /** Receivers accept the signatures of this many past secrets: requests in flight may be signed by them. */
 const secretsKept = 4

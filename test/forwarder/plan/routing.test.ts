@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { builtInSourceId } from '../../../src/core/settings/built-in-source.ts'
+import { builtInSourceId } from '../../../src/core/call/built-in-source.ts'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
 import type { Destination, SettingsState } from '../../../src/core/settings/settings.ts'
 import { Routing } from '../../../src/forwarder/plan/routing.ts'

@@ -1,6 +1,6 @@
-import type { AnalyticsCall } from '../call/analytics-call.ts'
+import type { AnalyticsCall } from './analytics-call.ts'
 import { parseJson } from '../json/parse-json.ts'
-import type { SettingsState, Source } from './settings.ts'
+import type { SettingsState, Source } from '../settings/settings.ts'
 
 /** Calls of this source are Postrider's own: its operational events. Nobody can create a source of this id. */
 export const builtInSourceId = 'postrider'

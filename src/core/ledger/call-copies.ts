@@ -1,4 +1,4 @@
-import { placeKey, type Place, type Trace } from '../ledger/trace.ts'
+import { placeKey, type Place, type Trace } from './trace.ts'
 
 /** One record of the calls topic with this messageId, and what the ledger records of it. */
 export interface TracedCopy {

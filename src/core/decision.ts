@@ -1,6 +1,3 @@
-import { headerNameFaults, isHeaderValue } from '../delivery/static-headers.ts'
-import type { Destination } from './settings.ts'
-
 /** Why a command is refused. The message stands alone: it names what is wrong, and never repeats a secret. */
 export interface Fault {
   /** `usage`: wrong whatever the state. `not_found`, `conflict`: wrong on this state. */
@@ -36,24 +33,29 @@ export function leadingCode(faults: readonly Fault[]): Fault['code'] {
   return order.find((code) => faults.some((fault) => fault.code === code)) ?? 'conflict'
 }
 
-/**
- * Why no request can be made of a destination as the settings have it, in one line without any value; null when it
- * can. Commands write nothing of the kind, but a client that may write to the settings' topic can.
- */
-export function destinationFault({ urls }: Pick<Destination, 'urls'>): string | null {
-  if (urls.length === 0) return 'it has no URL'
-  const ids = new Set<string>()
-  for (const { id, url, headers } of urls) {
-    if (ids.has(id)) return `it has two URLs with the id ${JSON.stringify(id)}`
-    ids.add(id)
-    if (URL.parse(url) === null) return `what stands as its URL ${JSON.stringify(id)} is none`
-    for (const { name } of headers)
-      if (headerNameFaults(name).length > 0)
-        return `the name of a header of its URL ${JSON.stringify(id)} is none, or reserved`
-  }
-  return null
+/** One command makes one event, or none when nothing is to be changed; or it is refused with every fault. */
+export type DecisionOf<E> = { accepted: true; event: E | null } | { accepted: false; faults: Fault[] }
+
+export const accepted = <E>(event: E | null): DecisionOf<E> => ({ accepted: true, event })
+
+export const refused = (code: Fault['code'], field: string, message: string): DecisionOf<never> => ({
+  accepted: false,
+  faults: [fault(code, field, message)],
+})
+
+export const maxNameLength = 200
+
+/** The rule for ids of sources and destinations (docs/destinations.md). */
+export function idFaults(id: string): Fault[] {
+  const isValid = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(id)
+  const rule = 'must be 1-64 of a-z, 0-9, "_" and "-", and begin with a letter or digit'
+  return faultIf(!isValid, 'usage', 'id', `id ${JSON.stringify(id)} ${rule}`)
 }
 
-/** The same of a header's value, which is known only once it was decrypted. */
-export const headerFault = (name: string, value: string): string | null =>
-  isHeaderValue(value) ? null : `header ${JSON.stringify(name)} has a value that no header can have`
+export function nameFaults(name: string): Fault[] {
+  if (name.trim() === '') return [fault('usage', 'name', 'the name is empty')]
+  // A name is printed in terminals and tables.
+  if (/\p{Cc}/u.test(name)) return [fault('usage', 'name', 'the name holds control characters')]
+  const message = `the name is ${name.length} characters long, at most ${maxNameLength} are allowed`
+  return faultIf(name.length > maxNameLength, 'usage', 'name', message)
+}
