@@ -1,8 +1,8 @@
-// The import rules of docs/architecture.md: core is pure, stages depend on core only, adapters implement what the
-// stages declare, commands compose. Everything else is what typescript-eslint recommends.
+// The import rules of docs/architecture.md: core is pure, stages and what operators do depend on core only, adapters
+// implement what these declare, the command line composes. Everything else is what typescript-eslint recommends.
 import tseslint from 'typescript-eslint'
 
-const parts = ['adapters', 'collector', 'commands', 'console', 'forwarder', 'client', 'local']
+const parts = ['adapters', 'cli', 'client', 'collector', 'console', 'forwarder', 'local', 'operators', 'web']
 
 /** Forbids imports of sibling folders under src, by folder name. */
 function withoutFolders(names, message) {
@@ -21,8 +21,14 @@ const plainKafka = {
 const kafkajsInternals =
   'Internals of kafkajs are changed in adapters/kafka/patches/ and used in adapters/kafka/kafkajs-internals.ts only (docs/kafkajs-patches.md).'
 
-const stage = (name) => ({
+/** In a folder of `operators`: what talks to Kafka or keeps a file, and what a terminal shows. */
+const kafkaSide = ['kafka', 'open', 'store', 'database', 'follower', 'staged-list', 'message-index', 'entry-reader', 'trace-database']
+const terminalSide = ['command', 'file-command', 'overview-page', 'actor']
+const sideFiles = (names) => names.map((name) => `src/operators/*/${name}.ts`)
+
+const stage = (name, ignores = []) => ({
   files: [`src/${name}/**/*.ts`],
+  ignores,
   rules: {
     'no-restricted-imports': [
       'error',
@@ -69,7 +75,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/*.ts', 'src/commands/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts'],
+    files: ['src/*.ts', 'src/cli/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts'],
     ignores: ['src/kafka-transport.ts'],
     rules: { 'no-restricted-imports': ['error', { patterns: [plainKafka] }] },
   },
@@ -118,8 +124,41 @@ export default tseslint.config(
   },
   stage('forwarder'),
   stage('collector'),
-  stage('console'),
   stage('client'),
+  stage('operators', sideFiles([...kafkaSide, ...terminalSide])),
+  {
+    files: sideFiles(kafkaSide),
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              ...withoutFolders(['cli', 'console', 'web', 'local'], 'What talks to Kafka is opened by the command line.'),
+              allowTypeImports: true,
+            },
+            plainKafka,
+          ],
+        },
+      ],
+    },
+  },
+  {
+    files: ['src/console/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            withoutFolders(
+              ['cli', 'collector', 'forwarder', 'local'],
+              'The console serves operations; the command line opens what they work with.',
+            ),
+          ],
+        },
+      ],
+    },
+  },
   {
     files: ['src/web/**/*.{ts,tsx}'],
     rules: {
@@ -141,8 +180,8 @@ export default tseslint.config(
         {
           patterns: [
             withoutFolders(
-              ['commands', 'client'],
-              'Adapters are composed by commands, not the other way round.',
+              ['cli', 'client', 'console', 'web'],
+              'Adapters are composed by the command line, not the other way round.',
             ),
             plainKafka,
           ],
