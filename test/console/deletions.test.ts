@@ -1,4 +1,4 @@
-// Deletion requests on topics in memory, which end at any step; test/commands/deletions/deletions.test.ts has the real ones.
+// Deletion requests on topics in memory, which end at any step; test/cli/deletions/deletions.test.ts has the real ones.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

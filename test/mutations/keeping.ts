@@ -91,7 +91,7 @@ export const keeping: readonly Mutation[] = [
     find: 'source.summed = [...counts]',
     replace: 'void summed',
     test: {
-      file: 'commands/reports/process-reports.test.ts',
+      file: 'cli/reports/process-reports.test.ts',
       name: 'every ten seconds there is a heartbeat, and a summary of each source of which something came in',
     },
   },
@@ -101,7 +101,7 @@ export const keeping: readonly Mutation[] = [
     find: 'this.#writing ??= this.#write(false)',
     replace: 'this.#writing = this.#write(false)',
     test: {
-      file: 'commands/reports/process-reports.test.ts',
+      file: 'cli/reports/process-reports.test.ts',
       name: 'while Kafka is away what comes in is kept for one summary of all that time, and no heartbeat piles up',
     },
   },

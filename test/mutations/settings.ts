@@ -220,7 +220,7 @@ export const settings: readonly Mutation[] = [
     find: 'if (!known.covers(stored.owner)) yield stored',
     replace: 'if (known) yield stored',
     test: {
-      file: 'commands/dead-letters/dead-letters.test.ts',
+      file: 'cli/dead-letters/dead-letters.test.ts',
       name: 'dead letters that a deletion request covers are not listed, shown or replayed',
     },
   },
@@ -360,7 +360,7 @@ export const settings: readonly Mutation[] = [
     find: "if (this.#erasures.covers(stored.owner)) return { is: 'erased' }",
     replace: '',
     test: {
-      file: 'commands/dead-letters/dead-letters.test.ts',
+      file: 'cli/dead-letters/dead-letters.test.ts',
       name: 'dead letters that a deletion request covers are not listed, shown or replayed',
     },
   },
