@@ -8,8 +8,8 @@ import { bareEnv } from '../support/deployment/bare-env.ts'
 const url = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
 const imports = `
   import { Command } from ${JSON.stringify(import.meta.resolve('commander'))}
-  import { loadContext, runAction, settingOption, stopSignal } from ${url('commands/context.ts')}
-  import { guardProcess } from ${url('commands/fail.ts')}
+  import { loadContext, runAction, settingOption, stopSignal } from ${url('cli/context.ts')}
+  import { guardProcess } from ${url('cli/fail.ts')}
   import { PostriderError } from ${url('errors.ts')}
 `
 const nodeArgs = (code: string) => ['--input-type=module-typescript', '-e', imports + code]
