@@ -1,4 +1,5 @@
-// What browsers say about where a request comes from. A page of another site cannot forge these headers.
+// How a browser is logged in: its cookie, the code of `npm start`, and what it says of where a request comes from, which a
+// page of another site cannot forge.
 import { createHash, createHmac, timingSafeEqual, randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { adminTokenName, type TokenVerdict } from '../../adapters/http/authorization.ts'

@@ -1,5 +1,3 @@
-// What one collector took and refused of one source in a stretch of time: `schemas/delivery-event.avsc`, CollectedCalls.
-// What a pause held, as the tallies say it.
 import { addRuns, fromPairs, isInRuns, toPairs } from '../offsets/finished-offsets.ts'
 import type { OffsetRun } from '../offsets/offset-runs.ts'
 

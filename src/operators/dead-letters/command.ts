@@ -1,5 +1,4 @@
-// How a dead letter is shown to people, from what the admin API answers.
-// What the commands of dead letters have beside their operations.
+// What the commands of dead letters have beside their operations, and how they show it to people.
 import { z } from 'zod'
 import { usageError } from '../../cli/flags.ts'
 import type { CommandShape } from '../../cli/operations/operation-command.ts'

@@ -1,5 +1,4 @@
-// How destinations are shown to people: a row, or a page.
-// What the commands of destinations have beside their operations.
+// What the commands of destinations have beside their operations, and how they show it to people.
 import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import { repeatable, usageError } from '../../cli/flags.ts'

@@ -1,6 +1,4 @@
-// How replays are shown to people.
-// What every command that starts a replay does: shows what it would send, or starts the job and follows it.
-// What the commands of replays have beside their operations.
+// What the commands of replays have beside their operations, and how they show it to people.
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import { flagError, namesOf, repeatable } from '../../cli/flags.ts'

@@ -1,5 +1,4 @@
-// Statistics for people: tables, and plots of one line.
-// What the commands of statistics have beside their operations.
+// What the commands of statistics have beside their operations, and how they show it to people.
 import type { CommandShape } from '../../cli/operations/operation-command.ts'
 import { count, printable, table } from '../../cli/terminal.ts'
 import { formatDuration } from '../../core/duration.ts'

@@ -1,4 +1,3 @@
-// What several answers of the statistics consist of.
 import { z } from 'zod'
 import { RequestRefused } from '../check.ts'
 import { operation, type Operation } from '../operation.ts'

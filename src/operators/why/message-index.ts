@@ -1,4 +1,3 @@
-// Reads the records that the index of messages names.
 import { join } from 'node:path'
 import type { Admin, Kafka } from 'kafkajs'
 import { clusterIdOf } from '../../adapters/kafka/admin/cluster-id.ts'
