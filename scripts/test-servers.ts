@@ -9,6 +9,8 @@ import { startLocalRegistry } from '../src/local/registry.ts'
 import { isAlive } from '../src/local/state-folder.ts'
 
 const folderPrefix = 'postrider-test-'
+/** Members that are killed are soon missed. */
+const properties = { 'group.min.session.timeout.ms': 1_000 }
 
 /**
  * Starts the servers, unless TEST_KAFKA_BROKERS and TEST_REGISTRY_URL name others, runs, and leaves neither process
@@ -32,7 +34,7 @@ export async function withTestServers<T>(
     const begin = performance.now()
     const parts = await ensureQuickParts({ onProgress: showProgress, signal })
     const starting = [
-      startLocalKafka({ parts, dataDir: join(folder, 'kafka'), signal }).then(keep),
+      startLocalKafka({ parts, dataDir: join(folder, 'kafka'), properties, signal }).then(keep),
       startLocalRegistry({ parts, dataDir: join(folder, 'registry'), signal }).then(keep),
     ] as const
     await Promise.allSettled(starting)

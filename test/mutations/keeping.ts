@@ -391,7 +391,7 @@ export const keeping: readonly Mutation[] = [
     test: {
       file: 'pipeline/audit/statistics.test.ts',
       name: 'a process that is killed while it folds neither loses a count nor adds one twice',
-      within: 'on a broker that allows short sessions',
+      within: 'with short sessions',
     },
   },
   {

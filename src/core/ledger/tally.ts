@@ -110,6 +110,7 @@ export interface CollectedCounts {
   refusals: ReasonCount[]
 }
 
+/** What one collector took and refused of one source in a stretch of time: `schemas/delivery-event.avsc`, CollectedCalls. */
 export interface CollectedCalls extends CollectedCounts {
   /** The process, from its start to its end. */
   instance: string

@@ -27,7 +27,7 @@ interface Rig extends CommandRig {
 
 async function audienceRig(t: TestContext): Promise<Rig> {
   const store = await temporaryFolder(t)
-  const base = await commandRig(t, { STORE_PATH: store, SESSION_TIMEOUT: '6s' })
+  const base = await commandRig(t, { STORE_PATH: store, SESSION_TIMEOUT: '3s' })
   const registry = { url: registryUrl(), username: null, password: null }
   const log = silentLog
   const codec = createCodecs({ registry, topics: topicNames(base.prefix), log }).calls

@@ -6,7 +6,6 @@ import { deploy } from '../../support/deployment/deployment.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
 import { NumberedCalls, countByPlace, placeOf } from '../../support/calls/numbered-calls.ts'
 import { startReceiver, type Receiver } from '../../support/receivers.ts'
-import { ownKafka } from '../../support/deployment/rig.ts'
 
 /** A third of the first requests fails, after 5 to 100 ms; whatever is sent again is taken. */
 function failAThird(receiver: Receiver): void {
@@ -21,23 +20,21 @@ function failAThird(receiver: Receiver): void {
   })
 }
 
-async function begin(t: TestContext, brokers: string[]) {
+async function begin(t: TestContext) {
   const receiver = await startReceiver(t)
   failAThird(receiver)
-  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms', KAFKA_BROKERS: brokers.join(',') })
+  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms' })
   await deployment.destination({ urls: [receiver.url] })
   const calls = new NumberedCalls(deployment)
   await calls.produce(600)
   return { receiver, deployment, calls }
 }
 
-test('on a broker that allows short sessions', async (t) => {
-  const { brokers } = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
-
+test('with short sessions', async (t) => {
   await t.test(
     'after kill -9 under load everything is accounted for, and the duplicates of the crash are named',
     async (t) => {
-      const { receiver, deployment, calls } = await begin(t, brokers)
+      const { receiver, deployment, calls } = await begin(t)
       for (const count of [500, 1_200]) {
         const forwarder = await startForwarderProcess(t, deployment)
         await receiver.waitFor(count, 30_000)
@@ -61,7 +58,7 @@ test('on a broker that allows short sessions', async (t) => {
   )
 
   await t.test('when partitions move under load, each offset is tallied once', async (t) => {
-    const { deployment, receiver } = await begin(t, brokers)
+    const { deployment, receiver } = await begin(t)
     const one = await startForwarderProcess(t, deployment)
     await receiver.waitFor(300, 60_000)
     const two = await startForwarderProcess(t, deployment)

@@ -12,7 +12,7 @@ import { someCall } from '../../support/calls/calls.ts'
 import { NumberedCalls, placeOf, unevenly } from '../../support/calls/numbered-calls.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
-import { ownKafka, temporaryFolder } from '../../support/deployment/rig.ts'
+import { temporaryFolder } from '../../support/deployment/rig.ts'
 import { ledgerEvents, ledgerSums, settledAudit, sumOfValues, type LedgerSums } from '../../support/audit.ts'
 import { startReceiver, type ReceivedRequest, type Receiver } from '../../support/receivers.ts'
 import { countedIn, ever, statisticsOf, sumsOf } from '../../support/statistics/counted.ts'
@@ -63,13 +63,12 @@ function moody(receiver: Receiver): void {
   })
 }
 
-async function begin(t: TestContext, brokers: readonly string[]) {
+async function begin(t: TestContext) {
   const [one, other] = [await startReceiver(t), await startReceiver(t)]
   moody(one)
   other.answer({ status: 404 })
   const deployment = await deploy(t, {
     SESSION_TIMEOUT: '1500ms',
-    KAFKA_BROKERS: brokers.join(','),
     PARTITIONS_DELIVERIES: '3',
   })
   await deployment.destination({ id: 'crm', urls: [one.url] })
@@ -109,13 +108,11 @@ async function killed(child: ChildProcess): Promise<void> {
   await once(child, 'exit')
 }
 
-test('on a broker that allows short sessions', async (t) => {
-  const { brokers } = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
-
+test('with short sessions', async (t) => {
   await t.test(
     'with failures, retries, skips, dead letters and a killed forwarder, statistics add up with the audit and the receivers',
     async (t) => {
-      const { deployment, one, other } = await begin(t, brokers)
+      const { deployment, one, other } = await begin(t)
       const folder = await temporaryFolder(t)
       const first = await startForwarderProcess(t, deployment)
       await one.waitFor(700, 60_000)
@@ -171,7 +168,7 @@ test('on a broker that allows short sessions', async (t) => {
   await t.test(
     'a process that is killed while it folds neither loses a count nor adds one twice',
     async (t) => {
-      const { deployment, one, calls } = await begin(t, brokers)
+      const { deployment, one, calls } = await begin(t)
       const folder = await temporaryFolder(t)
       const forwarder = await startForwarderProcess(t, deployment)
       for (let round = 0; round < 3; round++) {

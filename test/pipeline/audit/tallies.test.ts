@@ -4,7 +4,6 @@ import { someCall } from '../../support/calls/calls.ts'
 import { auditOf, ledgerSums, sumOfValues, type LedgerSums } from '../../support/audit.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
-import { ownKafka } from '../../support/deployment/rig.ts'
 import { NumberedCalls, committedMap, placeOf, unevenly } from '../../support/calls/numbered-calls.ts'
 import { startReceiver, type ReceivedRequest, type Receiver } from '../../support/receivers.ts'
 import { until } from '../../support/until.ts'
@@ -145,19 +144,18 @@ test('tallies count, for each URL, the attempts that its receiver saw, and skips
   assert.ok(report.ok, JSON.stringify(report.destinations))
 })
 
-test('on a broker that allows short sessions', async (t) => {
-  const own = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
+test('with short sessions', async (t) => {
   await t.test('after kill -9 the attempts of the chain are those of the work that counts, once each', (t) =>
-    killAndTakeOver(t, own.brokers),
+    killAndTakeOver(t),
   )
 })
 
-async function killAndTakeOver(t: TestContext, brokers: string[]): Promise<void> {
+async function killAndTakeOver(t: TestContext): Promise<void> {
   const receiver = await startReceiver(t)
   const slowly = unevenly(150)
   const fails = (place: string) => Number(place.split('/')[1]) % 4 === 0
   receiver.answer((request) => ({ ...slowly(request), status: fails(placeOf(request)) ? 404 : 200 }))
-  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms', KAFKA_BROKERS: brokers.join(',') })
+  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms' })
   await deployment.destination({ urls: [receiver.url] })
   const calls = new NumberedCalls(deployment)
   await calls.produce(500)

@@ -252,7 +252,7 @@ test('why shows a waiting retry, a call without a destination and every copy of 
 })
 
 test('work that a killed forwarder did not commit is shown as done again', async (t) => {
-  const deployment = await deploy(t, { RETRY_TIERS: '1h', SESSION_TIMEOUT: '6s' })
+  const deployment = await deploy(t, { RETRY_TIERS: '1h', SESSION_TIMEOUT: '3s' })
   const [failing, hanging] = await Promise.all([startReceiver(t), startReceiver(t)])
   failing.answer({ status: 503 }, { status: 200 })
   hanging.answer({ instead: { do: 'hang' } }, { status: 200 })

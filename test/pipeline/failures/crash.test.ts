@@ -12,15 +12,13 @@ import {
   unevenly,
 } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { ownKafka } from '../../support/deployment/rig.ts'
 
 test('after kill -9 under load, the next process sends exactly what no acknowledged commit holds', async (t) => {
-  const own = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
   for (const [name, env] of [
     ['with uneven answers', {}],
     ['with one partition', { PARTITIONS_CALLS: '1' }],
   ] as const) {
-    await t.test(name, (t) => killAndTakeOver(t, { KAFKA_BROKERS: own.brokers.join(','), ...env }))
+    await t.test(name, (t) => killAndTakeOver(t, env))
   }
 })
 

@@ -18,7 +18,6 @@ import {
   type Place,
 } from '../../support/calls/numbered-calls.ts'
 import { startReceiver, type ReceivedRequest } from '../../support/receivers.ts'
-import { ownKafka } from '../../support/deployment/rig.ts'
 
 const parse = (place: Place) => place.split('/').map(Number) as [partition: number, offset: number]
 
@@ -39,9 +38,8 @@ function outOfOrder(requests: readonly ReceivedRequest[]): string[] {
   return found
 }
 
-test('on a broker that allows short sessions', async (t) => {
-  const own = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
-  const env = { KAFKA_BROKERS: own.brokers.join(','), SESSION_TIMEOUT: '2s' }
+test('with short sessions', async (t) => {
+  const env = { SESSION_TIMEOUT: '2s' }
 
   await t.test(
     'while members join and leave under load nothing is lost, and partitions that stay repeat nothing',

@@ -4,7 +4,6 @@ import { test, type TestContext } from 'node:test'
 import { auditOf } from '../../support/audit.ts'
 import { runCommand } from '../../support/deployment/deployment-cli.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
-import { ownKafka } from '../../support/deployment/rig.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { startConsoleProcess } from '../../support/replay/console-process.ts'
 import { assertInOrder, callsOfUsers, idsOf, keysOf } from '../../support/replay/replays.ts'
@@ -20,15 +19,14 @@ const kills = [
   'settings 1 before',
 ]
 
-test('on a broker that allows short sessions', async (t) => {
-  const { brokers } = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
+test('with short sessions', async (t) => {
   await t.test(
     'consoles killed at each step of a resume, one after another, lose nothing, repeat what was not noted, and end it once',
-    (t) => killAtEachStep(t, brokers),
+    (t) => killAtEachStep(t),
   )
   await t.test(
     'consoles killed at each step of a replay of dead letters deliver every one, each delivery by its first failure, and end it once',
-    (t) => killAmongDeadLetters(t, brokers),
+    (t) => killAmongDeadLetters(t),
   )
 })
 
@@ -40,8 +38,8 @@ async function killConsole(t: TestContext, deployment: Deployment, at: string): 
   assert.equal(signal, 'SIGKILL', console.text())
 }
 
-async function killAtEachStep(t: TestContext, brokers: readonly string[]): Promise<void> {
-  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms', KAFKA_BROKERS: brokers.join() })
+async function killAtEachStep(t: TestContext): Promise<void> {
+  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms' })
   const { settings, topics, read } = deployment
   const receiver = await startReceiver(t, { secret: 's3cret' })
   await deployment.destination({ id: 'crm', urls: [receiver.url], secret: 's3cret' })
@@ -83,8 +81,8 @@ async function killAtEachStep(t: TestContext, brokers: readonly string[]): Promi
   assert.ok(report.ok, JSON.stringify(report))
 }
 
-async function killAmongDeadLetters(t: TestContext, brokers: readonly string[]): Promise<void> {
-  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms', KAFKA_BROKERS: brokers.join() })
+async function killAmongDeadLetters(t: TestContext): Promise<void> {
+  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms' })
   const { settings, topics, read } = deployment
   const receiver = await startReceiver(t)
   await deployment.destination({ id: 'crm', urls: [receiver.url] })

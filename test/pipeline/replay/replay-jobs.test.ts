@@ -34,7 +34,7 @@ async function backfill(
 }
 
 test('a replay whose process is killed goes on in another one, and repeats no more than was in the air', async (t) => {
-  const { deployment, receiver } = await backfill(t, 1_500, { SESSION_TIMEOUT: '6s' })
+  const { deployment, receiver } = await backfill(t, 1_500, { SESSION_TIMEOUT: '3s' })
   const args = ['replay', '--destination', 'crm', '--since', '1h', '--rate', '250/s']
   const running = startCommand(t, deployment, ...args)
   await receiver.waitFor(400, 60_000)

@@ -6,7 +6,6 @@ import { NumberedCalls, missing, placeOf, readScheduled } from '../../support/ca
 import { startConsole } from '../../support/consoles.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
-import { ownKafka } from '../../support/deployment/rig.ts'
 import { heldPlaces, ledgerFacts, ledgerSums } from '../../support/audit.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { replayIn } from '../../support/replay/replays.ts'
@@ -130,19 +129,18 @@ test('a full queue is held when the pause comes; what is on the wire ends, and i
   await balances(deployment)
 })
 
-test('on a broker that allows short sessions', async (t) => {
-  const own = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
+test('with short sessions', async (t) => {
   await t.test(
     'forwarders killed while a destination is paused lose nothing: each call is delivered or held, and then arrives',
-    (t) => killWhilePaused(t, own.brokers),
+    (t) => killWhilePaused(t),
   )
 })
 
-async function killWhilePaused(t: TestContext, brokers: string[]): Promise<void> {
+async function killWhilePaused(t: TestContext): Promise<void> {
   const [receiver, other] = await Promise.all([startReceiver(t), startReceiver(t)])
   receiver.answer({ delayMs: 20 })
   other.answer({ delayMs: 5 })
-  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms', KAFKA_BROKERS: brokers.join(',') })
+  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms' })
   await deployment.destination({ urls: [receiver.url] })
   await deployment.destination({ id: 'other', urls: [other.url] })
   const calls = new NumberedCalls(deployment)
@@ -174,7 +172,7 @@ async function killWhilePaused(t: TestContext, brokers: string[]): Promise<void>
   )
   await balances(deployment)
 
-  const config = { ...deployment.config, sessionTimeoutMs: 6_000 }
+  const config = { ...deployment.config, sessionTimeoutMs: 3_000 }
   const console = await startConsole({ ...deployment, config })
   await resume(deployment)
   await until(() => missing(calls.places, [receiver]).length === 0, 90_000, 'that what was held arrives')
