@@ -3,8 +3,8 @@ import { maxAttemptCount, parseRate } from '../core/pacing/token-bucket.ts'
 import type { Destination } from '../core/settings/settings.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from './log.ts'
-import type { AttemptLimit, DeliveryEndpoint } from './send/active-delivery.ts'
 import { steadyClock } from './steady-clock.ts'
+import type { EndpointQueue } from './send/endpoint-queue.ts'
 
 /** How long a topic's number of partitions is taken for true, in ms; and when a look that failed is tried again. */
 const countAgeMs = 60_000
@@ -41,7 +41,7 @@ export class DestinationLimits implements GroupShare {
   }
 
   /** The same object as long as the destination has a limit, whatever that is. */
-  limitOf({ id, urls, options }: Destination): AttemptLimit | null {
+  limitOf({ id, urls, options }: Destination): DestinationLimiter | null {
     const settings = limitSettings(options)
     const known = this.#limiters.get(id)
     if (settings === null) {
@@ -99,10 +99,10 @@ function limitSettings({ maxRate, maxInFlight }: Destination['options']): LimitS
   return rate === null && maxInFlight === null ? null : { maxRate: rate, maxInFlight }
 }
 
-type LimitedEndpoint = Pick<DeliveryEndpoint, 'pump'>
+type LimitedEndpoint = Pick<EndpointQueue, 'pump'>
 
 /** One destination's limit, which its endpoints take turns at. */
-export class DestinationLimiter implements AttemptLimit {
+export class DestinationLimiter {
   #settings: LimitSettings = { maxRate: null, maxInFlight: null }
   #endpoints = 1
   /** Null while this process's share is not known. */

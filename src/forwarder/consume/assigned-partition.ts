@@ -4,6 +4,7 @@ import { OffsetTracker, noWork } from '../../core/offsets/offset-tracker.ts'
 import { type Ownership, ReadPosition } from '../../core/offsets/read-position.ts'
 import { PartitionLedger } from '../commit/partition-ledger.ts'
 import type { FetchedBatch, FetchedRecord, FetchedRecords } from './record-source.ts'
+import type { EndpointQueue } from '../send/endpoint-queue.ts'
 
 /**
  * Why a partition's head cannot be taken now. What blocks it also wakes it: the endpoint when it has room, the
@@ -11,17 +12,11 @@ import type { FetchedBatch, FetchedRecord, FetchedRecords } from './record-sourc
  * event loop.
  */
 export type Block =
-  | { kind: 'endpoint'; endpoint: BlockingEndpoint }
+  | { kind: 'endpoint'; endpoint: EndpointQueue }
   | { kind: 'pending'; settled: Promise<void> }
   | { kind: 'until'; at: number }
   | { kind: 'full' }
   | { kind: 'turn' }
-
-/** What a blocked partition needs to know of the endpoint that it waits for. */
-export interface BlockingEndpoint {
-  readonly waiters: Set<AssignedPartition>
-  wait(partition: AssignedPartition): void
-}
 
 /** What a partition needs of the group member that owns it. */
 export interface PartitionOwner {

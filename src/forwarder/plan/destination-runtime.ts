@@ -6,7 +6,7 @@ import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import { headerPlace, sharedSecretPlace, type SecretPlace, type Destination, type Endpoint, type SealedSecret } from '../../core/settings/settings.ts'
 import type { DestinationMetrics } from '../metrics.ts'
-import type { ActiveDelivery, DeliveryDestination } from '../send/active-delivery.ts'
+import type { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { Lanes } from '../send/lanes.ts'
 import { type SignedRequest, StandardSigner } from '../send/signed-request.ts'
@@ -18,7 +18,7 @@ import type { WebhookTarget } from '../send/webhook-transport.ts'
  * A destination that delivers to every URL has one of these for each URL beside that of the whole: its deliveries
  * are planned for these, so each URL has its own order and its own fate.
  */
-export class DestinationRuntime implements DeliveryDestination {
+export class DestinationRuntime {
   readonly id: string
   readonly metrics: DestinationMetrics
   readonly lanes = new Lanes<ActiveDelivery>()

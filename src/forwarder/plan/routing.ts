@@ -5,10 +5,10 @@ import { allSources, isBuiltIn } from '../../core/call/built-in-source.ts'
 import type { Destination, SettingsState, Source } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
 import type { ForwarderMetrics, PausedDestination } from '../metrics.ts'
-import type { AttemptLimit } from '../send/active-delivery.ts'
 import { EndpointQueue, type EndpointParts, type OpenTarget } from '../send/endpoint-queue.ts'
 import type { EndpointClient, WebhookTransport } from '../send/webhook-transport.ts'
 import { DestinationRuntime, setUp, type OpenSecret } from './destination-runtime.ts'
+import type { DestinationLimiter } from '../destination-limits.ts'
 
 export interface SourceRoute {
   enabled: boolean
@@ -31,7 +31,7 @@ export interface RoutingParts {
   metrics: ForwarderMetrics
   openSecret: OpenSecret
   /** What a destination may get at most by its settings, now and as they change; null: no limit. */
-  limitOf(destination: Destination): AttemptLimit | null
+  limitOf(destination: Destination): DestinationLimiter | null
   /** A destination cannot be set up as the settings have it; with what led to it, where that is a call. */
   failed(destinationId: string, reason: string, about?: object): void
 }

@@ -7,68 +7,14 @@ import type { DestinationMetrics } from '../metrics.ts'
 import type { Lane, LaneNode, Lanes } from './lanes.ts'
 import type { SignedRequest } from './signed-request.ts'
 import type { AttemptSink } from './webhook-transport.ts'
-
-/** What sending needs of a destination: a DestinationRuntime. */
-export interface DeliveryDestination {
-  readonly id: string
-  readonly metrics: DestinationMetrics
-  readonly enabled: boolean
-  /** Set while it is paused. */
-  readonly pauseId: string | null
-  /** Set where each URL gets a delivery of its own. */
-  readonly urlId: string | null
-  readonly endpoints: readonly DeliveryEndpoint[]
-  readonly lanes: Lanes<ActiveDelivery>
-  sign(delivery: Delivery, traceparent: string | null): SignedRequest
-}
-
-/** What an endpoint does with a delivery that comes: an EndpointAdmission. */
-export interface DeliveryAdmission {
-  /** Why a delivery that has its place here must be deferred rather than queued; null when it need not. */
-  refusal(active: ActiveDelivery, now: number): Deferral | null
-  /** Takes a place for a delivery without an outcome. */
-  reserve(active: ActiveDelivery): void
-  release(active: ActiveDelivery, now: number): void
-}
-
-/** What sending a delivery needs of an endpoint: an EndpointQueue. */
-export interface DeliveryEndpoint {
-  readonly destinationId: string
-  readonly id: string
-  readonly admission: DeliveryAdmission
-  readonly recent: Pick<RecentOutcomes, 'refusals'>
-  /** Queues an attempt, or returns why it must be deferred: then nothing of it is kept there. */
-  offer(attempt: Attempt, now: number): Deferral | null
-  /** Sends the attempts that may be sent now. */
-  pump(now: number): void
-  /** The outcome of an attempt that was sent. */
-  ended(attempt: Attempt, outcome: Outcome): void
-  /** See AttemptSink. */
-  withdraw(attempt: Attempt): boolean
-  /** See AttemptSink. */
-  sendAgain(attempt: Attempt): boolean
-  /** Removes and returns all that is queued; the caller ends it. */
-  takeQueued(): Attempt[]
-}
-
-/** What a destination may get at most, shared by its endpoints: a DestinationLimiter. Times as everywhere here. */
-export interface AttemptLimit {
-  /** Whether the endpoint may send one more now. If not, it is pumped once it may. */
-  allows(endpoint: Pick<DeliveryEndpoint, 'pump'>, now: number): boolean
-  started(now: number): void
-  ended(now: number): void
-  /** It was not sent after all. */
-  withdrawn(): void
-  /** Nothing waits for it, and one more may be sent. */
-  isFree(now: number): boolean
-  /** The most attempts of one endpoint in a ms, at this round trip. */
-  perMs(roundTripMs: number): number
-}
+import type { DestinationLimiter } from '../destination-limits.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
+import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 
 /** Decides what becomes of a delivery, and whether it may still be sent: the Settler. */
 export interface DeliverySettler {
   /** It is over. The hot path: this endpoint took it. */
-  finish(active: ActiveDelivery, endpoint: DeliveryEndpoint, outcome: Outcome): void
+  finish(active: ActiveDelivery, endpoint: EndpointQueue, outcome: Outcome): void
   /** All outcomes are in, and none is a success. */
   settle(active: ActiveDelivery): void
   /** Nothing to send to: the destination is disabled, the URLs still to try are gone, or the retry was revoked. */
@@ -97,7 +43,7 @@ export interface DispatchReports {
 export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   readonly delivery: Delivery
   readonly work: RecordProgress
-  readonly destination: DeliveryDestination
+  readonly destination: DestinationRuntime
   /** The Kafka key, one character a byte; null when the record had none. */
   readonly key: string | null
   /** When a record of a retry topic came due, epoch ms; null for one of the calls topic. */
@@ -118,7 +64,7 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   passedOver: DeferralReason | null = null
 
   /** Endpoints where this delivery holds a place, from admission to the outcome. */
-  reserved: readonly DeliveryEndpoint[]
+  reserved: readonly EndpointQueue[]
   /** Outcomes still to come in this round. */
   pending = 0
   /** The round is over. */
@@ -133,8 +79,8 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   constructor(
     delivery: Delivery,
     work: RecordProgress,
-    destination: DeliveryDestination,
-    reserved: readonly DeliveryEndpoint[],
+    destination: DestinationRuntime,
+    reserved: readonly EndpointQueue[],
     key: string | null,
     dueAt: number | null,
     admittedAt: number,
@@ -173,7 +119,7 @@ export function targetsOf({
   destination,
   wasScheduled,
   reserved,
-}: ActiveDelivery): readonly DeliveryEndpoint[] {
+}: ActiveDelivery): readonly EndpointQueue[] {
   if (!destination.enabled) return []
   if (!wasScheduled) return destination.endpoints
   const left = destination.endpoints.filter((endpoint) => delivery.endpointIds.includes(endpoint.id))
@@ -185,17 +131,17 @@ export function targetsOf({
 /** One attempt of a delivery at one endpoint: a node of the endpoint's queue, then the sink of the outcome. */
 export class Attempt implements AttemptSink {
   readonly active: ActiveDelivery
-  readonly endpoint: DeliveryEndpoint
+  readonly endpoint: EndpointQueue
   /** By the steady clock. */
   readonly queuedAt: number
   /** The round of the endpoint's pace in which it was sent. */
   paceRound = 0
   /** What counts it while it is in flight. */
-  limit: AttemptLimit | null = null
+  limit: DestinationLimiter | null = null
   isQueued = false
   next: Attempt | null = null
 
-  constructor(active: ActiveDelivery, endpoint: DeliveryEndpoint, queuedAt: number) {
+  constructor(active: ActiveDelivery, endpoint: EndpointQueue, queuedAt: number) {
     this.active = active
     this.endpoint = endpoint
     this.queuedAt = queuedAt

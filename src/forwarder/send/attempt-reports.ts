@@ -5,7 +5,7 @@ import type { Ledger } from '../commit/ledger.ts'
 import type { Log } from '../log.ts'
 import type { ForwarderMetrics } from '../metrics.ts'
 import type { ActiveDelivery, Attempt, DispatchReports } from './active-delivery.ts'
-import type { EndpointQueue, EndpointReports } from './endpoint-queue.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
 
 export interface AttemptReportsParts {
@@ -32,7 +32,7 @@ const messages: Record<Exclude<Outcome['kind'], 'success' | 'deferred'>, string>
 const sentAgainLineMs = 60_000
 
 /** Where attempts are counted, logged and recorded. */
-export class AttemptReports implements DispatchReports, EndpointReports {
+export class AttemptReports implements DispatchReports {
   readonly #parts: AttemptReportsParts
   readonly #sentAgain = new WeakMap<EndpointQueue, { requests: number; loggedAt: number }>()
 

@@ -1,18 +1,12 @@
 import { deferredBy, type Deferral } from '../../core/delivery/disposition.ts'
 import { deferredOutcome, type Outcome } from '../../core/delivery/outcome.ts'
-import {
-  Attempt,
-  targetsOf,
-  type ActiveDelivery,
-  type DeliveryDestination,
-  type DeliverySettler,
-  type DispatchReports,
-  type DeliveryEndpoint,
-} from './active-delivery.ts'
+import { Attempt, targetsOf, type ActiveDelivery, type DeliverySettler, type DispatchReports } from './active-delivery.ts'
 import { Deferrals, type Deferring } from './deferrals.ts'
 import type { Slots } from './slots.ts'
 import { Turns } from './turns.ts'
 import { steadyClock } from '../steady-clock.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
+import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 
 /** Not attempted; the disposition of its delivery finds that no tier fits into the window any more. */
 const windowEnded = deferredOutcome('its retry window ended while it waited for the endpoint')
@@ -76,20 +70,20 @@ export class Dispatcher implements Deferring {
    * Defers deliveries that have waited in a lane since before `before` although no endpoint can take them, at most `max`;
    * returns how many. None of them is sent, not even as a probe: the one before it in its lane may be on the wire.
    */
-  deferWaiting(destination: DeliveryDestination, before: number, max: number): number {
+  deferWaiting(destination: DestinationRuntime, before: number, max: number): number {
     const count = this.#turns.passOverWaiting(destination, before, max)
     this.#startReady()
     return count
   }
 
   /** The endpoint's URL was removed from the settings: it is dropped from the deliveries that wait for it. */
-  removed(endpoint: DeliveryEndpoint): void {
+  removed(endpoint: EndpointQueue): void {
     const now = steadyClock.now()
     for (const { active } of endpoint.takeQueued()) this.#withdraw(active, endpoint, now)
   }
 
   /** The endpoint's destination is paused: what waits for it is held. */
-  paused(endpoint: DeliveryEndpoint): void {
+  paused(endpoint: EndpointQueue): void {
     const now = steadyClock.now()
     for (const { active } of endpoint.takeQueued()) this.#hold(active, endpoint, now)
   }
@@ -126,7 +120,7 @@ export class Dispatcher implements Deferring {
   }
 
   /** An endpoint has given a slot back: it may have use for it, and then others may. */
-  slotReturned(endpoint: DeliveryEndpoint, now: number): void {
+  slotReturned(endpoint: EndpointQueue, now: number): void {
     endpoint.pump(now)
     this.slots.grantWaiting(now)
   }
@@ -200,13 +194,13 @@ export class Dispatcher implements Deferring {
   }
 
   /** One endpoint does not get it now. */
-  #defer(active: ActiveDelivery, endpoint: DeliveryEndpoint, deferral: Deferral, now: number): void {
+  #defer(active: ActiveDelivery, endpoint: EndpointQueue, deferral: Deferral, now: number): void {
     if (!active.settled && active.work.partition.alive) this.#reports.deferred(active, deferral.reason)
     this.#conclude(active, endpoint, deferredBy(deferral), now)
   }
 
   /** One endpoint's outcome is known. A success decides at once: the other requests end by themselves. */
-  #conclude(active: ActiveDelivery, endpoint: DeliveryEndpoint, outcome: Outcome, now: number): void {
+  #conclude(active: ActiveDelivery, endpoint: EndpointQueue, outcome: Outcome, now: number): void {
     endpoint.admission.release(active, now)
     if (active.settled) return
     if (outcome.kind !== 'deferred' && !active.isRetry) active.destination.lanes.answered(outcome.durationMs)
@@ -241,7 +235,7 @@ export class Dispatcher implements Deferring {
   }
 
   /** One endpoint is gone: the others decide, if there are any. */
-  #withdraw(active: ActiveDelivery, endpoint: DeliveryEndpoint, now: number): void {
+  #withdraw(active: ActiveDelivery, endpoint: EndpointQueue, now: number): void {
     if (!active.settled && active.pending === 1 && !active.outcomes) {
       this.#skip(active, endpoint, now)
       return
@@ -250,12 +244,12 @@ export class Dispatcher implements Deferring {
     if (!active.settled && --active.pending === 0) this.#settle(active)
   }
 
-  #skip(active: ActiveDelivery, endpoint: DeliveryEndpoint, now: number): void {
+  #skip(active: ActiveDelivery, endpoint: EndpointQueue, now: number): void {
     endpoint.admission.release(active, now)
     this.#endUndecided(active, 'skip')
   }
 
-  #hold(active: ActiveDelivery, endpoint: DeliveryEndpoint, now: number): void {
+  #hold(active: ActiveDelivery, endpoint: EndpointQueue, now: number): void {
     if (active.sent > 0) {
       this.#conclude(active, endpoint, pausedMeanwhile, now)
       return

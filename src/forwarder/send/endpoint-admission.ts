@@ -3,9 +3,9 @@ import { placesPerSlot, wakeBelow } from '../../core/pacing/limits.ts'
 import type { EndpointPace, PaceBounds } from '../../core/pacing/endpoint-pace.ts'
 import { stateAfter, type Transitions } from '../../core/transitions.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
-import type { ActiveDelivery, DeliveryAdmission } from './active-delivery.ts'
+import type { ActiveDelivery } from './active-delivery.ts'
 import type { AttemptQueues } from './attempt-queues.ts'
-import type { BudgetShare } from './memory-budget.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 
 /**
  * | state | when | a delivery that comes |
@@ -39,7 +39,7 @@ export const endpointTransitions: Transitions<EndpointState, EndpointEvent> = {
 
 /** What the admissions of all endpoints share. */
 export interface AdmissionParts {
-  budget: BudgetShare
+  budget: MemoryBudget
   bounds: PaceBounds
   /** There is room again: this partition may go on. */
   wake(partition: AssignedPartition): void
@@ -53,7 +53,7 @@ const removed: Deferral = { reason: 'breaker', waitMs: 0 }
  * What an endpoint does with a delivery that comes: by its state, its breaker and its room. Times are
  * those of the steady clock, in ms.
  */
-export class EndpointAdmission implements DeliveryAdmission {
+export class EndpointAdmission {
   /** Partitions whose head waits for room here. */
   readonly waiters = new Set<AssignedPartition>()
   /** Since when it has been blocking others' work without a break. */
@@ -69,7 +69,7 @@ export class EndpointAdmission implements DeliveryAdmission {
   #drainedSince: number | null = null
   readonly #attempts: AttemptQueues
   readonly #pace: EndpointPace
-  readonly #budget: BudgetShare
+  readonly #budget: MemoryBudget
   /** How deep its queue may get. */
   readonly #maxWaitMs: number
   readonly #parts: AdmissionParts

@@ -3,8 +3,8 @@ import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
 import type { RecentOutcomes } from '../../core/pacing/recent-outcomes.ts'
-import type { AssignedPartition, BlockingEndpoint } from '../consume/assigned-partition.ts'
-import type { ActiveDelivery, Attempt, AttemptLimit, DeliveryEndpoint } from './active-delivery.ts'
+import type { AssignedPartition } from '../consume/assigned-partition.ts'
+import type { ActiveDelivery, Attempt } from './active-delivery.ts'
 import { AttemptQueues } from './attempt-queues.ts'
 import type { Deferring } from './deferrals.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -12,6 +12,8 @@ import { EndpointAdmission, slow, type AdmissionParts } from './endpoint-admissi
 import type { SlotUser } from './slots.ts'
 import type { EndpointClient, WebhookTarget } from './webhook-transport.ts'
 import { steadyClock } from '../steady-clock.ts'
+import type { DestinationLimiter } from '../destination-limits.ts'
+import type { AttemptReports } from './attempt-reports.ts'
 
 /** What an endpoint's requests go over, and what that was opened with, to see a change. */
 export interface OpenTarget {
@@ -19,19 +21,10 @@ export interface OpenTarget {
   client: EndpointClient
 }
 
-/** Counts and logs what happens at endpoints: AttemptReports. */
-export interface EndpointReports {
-  breakerChanged(endpoint: EndpointQueue, to: BreakerPhase): void
-  /** The first request of a round that came due in a retry tier goes out. */
-  retryStarted(active: ActiveDelivery): void
-  /** The server ended a connection with a request on it, which goes out once more. */
-  sentAgain(endpoint: EndpointQueue): void
-}
-
 /** What all endpoints share. */
 export interface EndpointParts extends AdmissionParts {
   dispatcher: Dispatcher
-  reports: EndpointReports
+  reports: AttemptReports
   /** A partition waits for the endpoint from now on. */
   blocked(endpoint: EndpointQueue): void
   /** It was at rest, and is not any more. */
@@ -44,7 +37,7 @@ const overBudget: Deferral = { reason: 'budget', waitMs: 0 }
  * One URL of a destination: its own queues and its own pace, so that an endpoint that hangs uses up its own slots
  * only. Times are those of the steady clock, in ms.
  */
-export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferring, SlotUser {
+export class EndpointQueue implements Deferring, SlotUser {
   readonly destinationId: string
   readonly id: string
   readonly admission: EndpointAdmission
@@ -57,7 +50,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   /** Null while its destination cannot be set up. */
   #target: OpenTarget | null = null
   /** Null: its destination has no limit of its own. */
-  #destinationLimit: AttemptLimit | null = null
+  #destinationLimit: DestinationLimiter | null = null
   readonly #attempts = new AttemptQueues()
   readonly #dispatcher: Dispatcher
   readonly #parts: EndpointParts
@@ -123,7 +116,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   }
 
   /** From now on; null: none. */
-  limitTo(limit: AttemptLimit | null): void {
+  limitTo(limit: DestinationLimiter | null): void {
     if (limit === this.#destinationLimit) return
     this.#destinationLimit = limit
     if (this.queued > 0) this.pump(steadyClock.now())

@@ -1,19 +1,13 @@
 import { shareOfFree, wakeBelow } from '../../core/pacing/limits.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
 
-/** How much of the budget one endpoint may hold at present. */
-export interface BudgetShare {
-  readonly shareCount: number
-  readonly shareBytes: number
-}
-
 /**
  * Bounds everything in flight together, from the moment a record is taken until it is finished or
  * published, in number and in bytes. While the budget is exhausted no record is taken, whatever its destination; so that
  * one endpoint alone cannot exhaust it, each may hold at most a share of what is free (Dynamic Queue Length
  * Thresholds, Choudhury and Hahne 1998).
  */
-export class MemoryBudget implements BudgetShare {
+export class MemoryBudget {
   readonly #maxCount: number
   readonly #maxBytes: number
   readonly #wake: (partition: AssignedPartition) => void

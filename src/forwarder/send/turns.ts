@@ -1,13 +1,14 @@
 import type { DeferralReason } from '../../core/delivery/disposition.ts'
-import type { ActiveDelivery, DeliveryDestination } from './active-delivery.ts'
+import type { ActiveDelivery } from './active-delivery.ts'
 import { IntrusiveQueue } from '../../core/intrusive-queue.ts'
+import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 
 /** Which deliveries are to be started: those whose turn it is in their lane, and those that are passed over. */
 export class Turns {
   /** To be started. */
   readonly #ready = new IntrusiveQueue<ActiveDelivery>()
   /** Destinations with a lane that is too long. */
-  readonly #crowded = new Set<DeliveryDestination>()
+  readonly #crowded = new Set<DestinationRuntime>()
 
   /** Lanes filled up before it was known how slow their endpoint is: `passOverExcess` is needed. */
   get hasExcess(): boolean {
@@ -53,7 +54,7 @@ export class Turns {
   }
 
   /** Passes over deliveries that have waited in a lane since before `before`, at most `max`; returns how many. */
-  passOverWaiting(destination: DeliveryDestination, before: number, max: number): number {
+  passOverWaiting(destination: DestinationRuntime, before: number, max: number): number {
     return this.#passOver(destination.lanes.takeWaiting(before, max), 'slow')
   }
 

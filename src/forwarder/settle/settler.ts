@@ -13,9 +13,10 @@ import type { FetchedRecord } from '../consume/record-source.ts'
 import type { Log } from '../log.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { Erased, Suppressed } from '../plan/erased.ts'
-import type { ActiveDelivery, DeliveryDestination, DeliveryEndpoint, DeliverySettler } from '../send/active-delivery.ts'
+import type { ActiveDelivery, DeliverySettler } from '../send/active-delivery.ts'
 import { DeadLetters, deadLetterOf, type SettlingParts } from './dead-letters.ts'
 import { RetryRecords } from './retry-records.ts'
+import type { EndpointQueue } from '../send/endpoint-queue.ts'
 
 export interface SettlerParts extends SettlingParts {
   policy: RetryPolicy
@@ -103,7 +104,7 @@ export class Settler implements DeliverySettler {
     work.finishOne(ledger.codes.held(heldBy))
   }
 
-  finish(active: ActiveDelivery, endpoint: DeliveryEndpoint, { durationMs }: Outcome): void {
+  finish(active: ActiveDelivery, endpoint: EndpointQueue, { durationMs }: Outcome): void {
     this.#endWith(active, 'delivered', this.#parts.ledger.codes.delivered(endpoint, durationMs))
   }
 
@@ -262,7 +263,7 @@ export class Settler implements DeliverySettler {
 }
 
 /** The destination must be paused. A retry is the only delivery of its record, whatever its URL. */
-const pauseOf = ({ id, pauseId, urlId }: DeliveryDestination): HeldBy => ({
+const pauseOf = ({ id, pauseId, urlId }: DestinationRuntime): HeldBy => ({
   destinationId: id,
   pauseId: pauseId!,
   urlId,
