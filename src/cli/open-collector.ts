@@ -18,7 +18,7 @@ import { RecentIds } from '../core/call/recent-ids.ts'
 import { because, checkStart } from './check-start.ts'
 import type { Context } from './context.ts'
 import { settingsOf, suppressionsOf } from './deployment.ts'
-import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from './part-lives.ts'
+import { closedWith, listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from './part-lives.ts'
 
 export interface OpenCollectorOptions extends Context {
   /** Shared with other parts of this process, which then show it; its own unless given. */
@@ -103,17 +103,20 @@ function assemble(
 ): Life<Collector> {
   const { config, kafka, log, topics, codecs } = options
   const transactions = new OpenTransactions()
-  const settings = settingsOf(options, { ...options, transactions })
-  const suppressions = suppressionsOf(options, { ...options, transactions })
+  const open = new AsyncDisposableStack()
+  const settings = closedWith(open, settingsOf(options, { ...options, transactions }))
+  const suppressions = closedWith(open, suppressionsOf(options, { ...options, transactions }))
   kept.opened(settings)
-  const writer = new CallBatchWriter({
+  const writer = closedWith(
+    open,
+    new CallBatchWriter({
     kafka,
     topic: topics.calls,
     codec: codecs.calls,
     log,
     produced: (seconds) => kept.produceDurations.observe(seconds),
     ...(options.deadlineMs && { deadlineMs: options.deadlineMs }),
-  })
+  }))
   const collector = new Collector({
     keys: new WriteKeys(settings),
     recent: kept.recent,
@@ -133,6 +136,7 @@ function assemble(
     },
     async run(signal, onReady) {
       const unwatch = options.logCounts?.watch(transactions)
+      open.defer(() => unwatch?.())
       try {
         await checkStart(kafka, config, log, 'collector')
         await Promise.all([codecs.calls.ready(), settings.start(signal), suppressions.start(signal)])
@@ -145,8 +149,7 @@ function assemble(
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {
-        unwatch?.()
-        await Promise.all([settings.close(), suppressions.close(), writer.close()])
+        await open.disposeAsync()
       }
     },
   }

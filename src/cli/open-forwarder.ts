@@ -30,7 +30,7 @@ import { partActor } from '../operators/settings/actor.ts'
 import { because, checkStart } from './check-start.ts'
 import type { Context } from './context.ts'
 import { erasuresOf, settingsOf, suppressionsOf } from './deployment.ts'
-import { PartLives, type Life, type OpenPart } from './part-lives.ts'
+import { closedWith, PartLives, type Life, type OpenPart } from './part-lives.ts'
 
 export interface OpenForwarderOptions extends Context {
   /** Resolves webhook host names; default the system's. */
@@ -83,15 +83,18 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   counts.heldKeptMs = await heldKeptMs(kafka, topics)
   counts.watchLosses([topics.calls, ...retryTopics])
 
+  const open = new AsyncDisposableStack()
   const transport = await transportOf(config, {
     counts: counts.connections,
     ...(options.lookup && { lookup: options.lookup }),
   })
+  open.defer(() => transport.close(0))
   const transactions = new OpenTransactions()
-  const settings = settingsOf(options, { ...options, transactions, actor: () => partActor('forwarder') })
-  const erasures = erasuresOf(options, { ...options, transactions })
-  const suppressions = suppressionsOf(options, { ...options, transactions })
-  const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
+  const actor = () => partActor('forwarder')
+  const settings = closedWith(open, settingsOf(options, { ...options, transactions, actor }))
+  const erasures = closedWith(open, erasuresOf(options, { ...options, transactions }))
+  const suppressions = closedWith(open, suppressionsOf(options, { ...options, transactions }))
+  const sink = closedWith(open, new KafkaSink(kafka, log, (seconds) => counts.produced(seconds)))
   const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
     new GroupSource({
       kafka,
@@ -104,7 +107,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     })
   const delays = new Map(retryTopics.map((topic) => [topic, tierOfTopic(topics, topic)!.delayMs]))
   // Connections of their own for the lag gauge: it must wait for nothing else, and nothing for it.
-  const lagBrokers = new Brokers(kafka)
+  const lagBrokers = closedWith(open, new Brokers(kafka))
   const secrets = createSecrets(config.secretsKeys)
   const forwarder = new Forwarder({
     calls: sourceOf(config.groupId, [topics.calls]),
@@ -155,35 +158,23 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       onReady()
       const stopping = new AbortController()
       const stop = () => stopping.abort()
-      let stopEnding = () => {}
       const unwatch = options.logCounts?.watch(transactions)
+      open.defer(() => unwatch?.())
       signal.addEventListener('abort', stop, { once: true })
+      open.defer(() => signal.removeEventListener('abort', stop))
       try {
         await Promise.all([settings.start(signal), erasures.start(signal), suppressions.start(signal)])
-        stopEnding = endPauses(settings, log)
-        // A log that can never be read ends the part.
-        const unreadable = Promise.all([settings.ended, erasures.ended, suppressions.ended]).then(
-          () => new Promise<never>(() => {}),
-        )
+        open.defer(endPauses(settings, log))
         const running = forwarder.run(stopping.signal)
-        await Promise.race([running, unreadable]).finally(async () => {
+        // A log that can never be read ends the part.
+        await Promise.race([running, settings.ended, erasures.ended, suppressions.ended]).finally(async () => {
           stop()
           await running.catch(() => {})
         })
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {
-        signal.removeEventListener('abort', stop)
-        stopEnding()
-        unwatch?.()
-        await Promise.all([
-          settings.close(),
-          erasures.close(),
-          suppressions.close(),
-          sink.close(),
-          lagBrokers.close(),
-          transport.close(0),
-        ])
+        await open.disposeAsync()
       }
     },
   }

@@ -127,3 +127,9 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => resolve(), { once: true })
   })
 }
+
+/** Has it closed with the stack: what was opened last, first. */
+export function closedWith<T extends { close(): unknown }>(open: AsyncDisposableStack, made: T): T {
+  open.defer(async () => void (await made.close()))
+  return made
+}

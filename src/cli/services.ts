@@ -23,6 +23,7 @@ import { openMessages } from '../operators/why/open.ts'
 import type { Context } from './context.ts'
 import { erasuresOf, settingsHistoryOf, settingsOf, suppressionsOf, type LogOptions } from './deployment.ts'
 import { openInfrastructure } from '../operators/infrastructure/kafka.ts'
+import { closedWith } from './part-lives.ts'
 
 export interface ServicesOptions extends LogOptions {
   /** Who changes the settings. */
@@ -66,10 +67,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
       opening.push(made)
       return made
     })
-  const closing = <T extends { close(): unknown }>(made: T): T => {
-    open.defer(async () => void (await made.close()))
-    return made
-  }
+  const closing = <T extends { close(): unknown }>(made: T): T => closedWith(open, made)
   const settings = closing(settingsOf(deployment, options))
   const erasures = startedOnce(closing(erasuresOf(deployment, options)), signal)
   const suppressed = startedOnce(closing(suppressionsOf(deployment, options)), signal)
