@@ -10,7 +10,7 @@ import type { Destination } from '../../core/settings/settings.ts'
 import { tierOfTopic } from '../../core/topics.ts'
 import { pause } from '../../retry-forever.ts'
 import { chosenOf, isRetryWanted, spansBetween } from './chosen-calls.ts'
-import { FactsReader } from './ledger.ts'
+import type { FactsReader } from './ledger.ts'
 import { headersOf, type ReplayOutbox } from './outbox.ts'
 import { type PartitionSpan, type ReplayRig, keyOfPlace, type ReplaySource } from './rig.ts'
 
@@ -29,11 +29,17 @@ export class CallRun {
   readonly #taker: RecordTaker
   #erasures: { covers(call: ErasableCall): boolean } = { covers: () => false }
 
-  constructor(job: CallReplay, rig: ReplayRig, outbox: ReplayOutbox, signal: AbortSignal) {
+  constructor(
+    job: CallReplay,
+    rig: ReplayRig,
+    outbox: ReplayOutbox,
+    reader: FactsReader,
+    signal: AbortSignal,
+  ) {
     this.#job = job
     this.#rig = rig
     this.#signal = signal
-    this.#reader = new FactsReader(job, rig)
+    this.#reader = reader
     this.#outbox = outbox
     this.#taker = new RecordTaker(rig.source, outbox, signal)
   }

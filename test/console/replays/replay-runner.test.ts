@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { maxRunning, ReplayRunner } from '../../../src/operators/replay/runner.ts'
+import { maxHeldRunning, maxRunning, ReplayRunner } from '../../../src/operators/replay/runner.ts'
 import type { LedgerFollower, ReplayRig } from '../../../src/operators/replay/rig.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
@@ -16,6 +16,8 @@ class Runs {
   /** By how far it got: ids, in the order of their beginning. */
   readonly begun: string[] = []
   readonly released: string[] = []
+  /** Each that read the ledger. */
+  readonly followers = new Set<LedgerFollower>()
   /** Called when a replay to that destination reads the ledger; unless it returns true, that takes hours. */
   onRead: (destinationId: string) => boolean = () => false
   readonly #ending = new AbortController()
@@ -36,10 +38,11 @@ class Runs {
     if (decision.event) this.state = evolve(this.state, decision.event)
   }
 
-  ask(id: string, destinationId: string): void {
+  ask(id: string, destinationId: string, pauseId: string | null = null): void {
     const all = { types: null, events: null, user: null, messageId: null, rate: null }
-    const terms = { deadLetters: null, destinationId, only: ['failed' as const], since: 0, until: 1, ...all }
-    this.execute({ type: 'start_replay', id, terms, pauseId: null, keptSince: null, at: timeNow() })
+    const only = [pauseId === null ? ('failed' as const) : ('held' as const)]
+    const terms = { deadLetters: null, destinationId, only, since: 0, until: 1, ...all }
+    this.execute({ type: 'start_replay', id, terms, pauseId, keptSince: null, at: timeNow() })
   }
 
   run(t: TestContext): void {
@@ -61,8 +64,9 @@ class Runs {
         committed: async () => new Map(),
       },
       ledger: {
-        read: async ({ destinationId }: LedgerFollower, signal: AbortSignal) => {
-          if (!this.onRead(destinationId)) await this.#hang(signal)
+        read: async (follower: LedgerFollower, signal: AbortSignal) => {
+          this.followers.add(follower)
+          if (!this.onRead(follower.destinationId)) await this.#hang(signal)
         },
       },
       acquire: async (id: string) => {
@@ -142,4 +146,37 @@ test('a replay whose destination is disabled while it runs leaves its place, and
   runs.onRead = () => false
   runs.execute({ type: 'enable_destination', id: 'disabled' })
   await until(() => runs.begun.filter((id) => id === 'first-0').length === 2, 600_000)
+})
+
+test('a replay whose destination is paused over and over reads the ledger on, not anew', async (t) => {
+  quickTime(t)
+  const runs = new Runs(['crm'])
+  runs.ask('long', 'crm')
+  runs.onRead = (id) => {
+    runs.execute({ type: 'disable_destination', id })
+    return true
+  }
+  runs.run(t)
+  for (let turn = 1; turn <= 3; turn++) {
+    await until(() => runs.released.length === turn, 600_000)
+    runs.execute({ type: 'enable_destination', id: 'crm' })
+  }
+  assert.equal(runs.followers.size, 1)
+})
+
+test('the replays of many pauses run at once, and leave its place to one that somebody asked for', async (t) => {
+  quickTime(t)
+  const runs = new Runs(['crm'])
+  const count = maxHeldRunning + 2
+  for (let index = 0; index < count; index++) {
+    const pauseId = `p-${index}`
+    runs.execute({ type: 'pause_destination', id: 'crm', pauseId, at: timeNow(), until: null })
+    runs.execute({ type: 'resume_destination', id: 'crm', pauseId, at: timeNow() })
+    runs.ask(`held-${pauseId}`, 'crm', pauseId)
+  }
+  runs.ask('asked', 'crm')
+  runs.run(t)
+  await until(() => runs.begun.length >= maxHeldRunning + 1, 600_000)
+  assert.equal(runs.begun.length, maxHeldRunning + 1)
+  assert.ok(runs.begun.includes('asked'))
 })
