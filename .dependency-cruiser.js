@@ -7,7 +7,8 @@ export default {
   forbidden: [
     {
       name: 'no-circle',
-      comment: 'Files that call each other, also by way of others, cannot be read one after another. Types may.',
+      comment:
+        'Files that call each other, also by way of others, cannot be read one after another. Types may.',
       severity: 'error',
       from: {},
       to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },

@@ -22,7 +22,17 @@ const kafkajsInternals =
   'Internals of kafkajs are changed in adapters/kafka/patches/ and used in adapters/kafka/kafkajs-internals.ts only (docs/kafkajs-patches.md).'
 
 /** In a folder of `operators`: what talks to Kafka or keeps a file, and what a terminal shows. */
-const kafkaSide = ['kafka', 'open', 'store', 'database', 'follower', 'staged-list', 'message-index', 'entry-reader', 'trace-database']
+const kafkaSide = [
+  'kafka',
+  'open',
+  'store',
+  'database',
+  'follower',
+  'staged-list',
+  'message-index',
+  'entry-reader',
+  'trace-database',
+]
 const terminalSide = ['command', 'file-command', 'overview-page', 'actor']
 const sideFiles = (names) => names.map((name) => `src/operators/*/${name}.ts`)
 
@@ -91,7 +101,10 @@ export default tseslint.config(
               regex: '^\\.\\./\\.\\./',
               message: 'core imports nothing from outside core.',
             },
-            { regex: '^(?!(@marcbachmann/cel-js|zod)$)[^.]', message: 'core imports nothing from outside core.' },
+            {
+              regex: '^(?!(@marcbachmann/cel-js|zod)$)[^.]',
+              message: 'core imports nothing from outside core.',
+            },
           ],
         },
       ],
@@ -134,7 +147,10 @@ export default tseslint.config(
         {
           patterns: [
             {
-              ...withoutFolders(['cli', 'console', 'web', 'local'], 'What talks to Kafka is opened by the command line.'),
+              ...withoutFolders(
+                ['cli', 'console', 'web', 'local'],
+                'What talks to Kafka is opened by the command line.',
+              ),
               allowTypeImports: true,
             },
             plainKafka,

@@ -28,8 +28,7 @@ const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'
 if (status !== 0) process.exit(status ?? 1)
 
 // What stands beside the code and is read at run time.
-for await (const file of glob('src/**/*.!(ts)', { cwd: root, exclude: ['src/web/**'] }))
-  await copy(file)
+for await (const file of glob('src/**/*.!(ts)', { cwd: root, exclude: ['src/web/**'] })) await copy(file)
 // The web page, as one script and one style sheet.
 await mkdir(join(dist, 'web'))
 for (const [name, content] of await bundlePage()) await writeFile(join(dist, 'web', name), content)

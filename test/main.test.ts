@@ -59,13 +59,7 @@ test('help is wrapped where the terminal ends, and nowhere else', () => {
 })
 
 test('only update has flags that take something away', () => {
-  for (const flag of [
-    '--no-events',
-    '--no-where',
-    '--no-drop',
-    '--remove-header',
-    '--remove-secret',
-  ]) {
+  for (const flag of ['--no-events', '--no-where', '--no-drop', '--remove-header', '--remove-secret']) {
     assert.ok(!postrider('destinations', 'create', '--help').stdout.includes(flag), flag)
     assert.ok(postrider('destinations', 'update', '--help').stdout.includes(flag), flag)
   }

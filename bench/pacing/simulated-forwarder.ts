@@ -1,5 +1,11 @@
 import type { Delivery } from '../../src/core/delivery/delivery.ts'
-import { afterRound, decide, hopTier, isExpired, type RetryPolicy } from '../../src/core/delivery/disposition.ts'
+import {
+  afterRound,
+  decide,
+  hopTier,
+  isExpired,
+  type RetryPolicy,
+} from '../../src/core/delivery/disposition.ts'
 import type { PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import { deliveriesPerSlot, headOfLineLimitMs, maxBytesInFlight } from '../../src/core/pacing/limits.ts'
 import { AssignedPartition, RecordProgress } from '../../src/forwarder/consume/assigned-partition.ts'

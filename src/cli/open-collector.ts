@@ -18,7 +18,14 @@ import { RecentIds } from '../core/call/recent-ids.ts'
 import { because, checkStart } from './check-start.ts'
 import type { Context } from './context.ts'
 import { settingsOf, suppressionsOf } from './deployment.ts'
-import { closedWith, listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from './part-lives.ts'
+import {
+  closedWith,
+  listeningPart,
+  PartLives,
+  untilAborted,
+  type Life,
+  type ListeningPart,
+} from './part-lives.ts'
 
 export interface OpenCollectorOptions extends Context {
   /** Shared with other parts of this process, which then show it; its own unless given. */
@@ -110,13 +117,14 @@ function assemble(
   const writer = closedWith(
     open,
     new CallBatchWriter({
-    kafka,
-    topic: topics.calls,
-    codec: codecs.calls,
-    log,
-    produced: (seconds) => kept.produceDurations.observe(seconds),
-    ...(options.deadlineMs && { deadlineMs: options.deadlineMs }),
-  }))
+      kafka,
+      topic: topics.calls,
+      codec: codecs.calls,
+      log,
+      produced: (seconds) => kept.produceDurations.observe(seconds),
+      ...(options.deadlineMs && { deadlineMs: options.deadlineMs }),
+    }),
+  )
   const collector = new Collector({
     keys: new WriteKeys(settings),
     recent: kept.recent,

@@ -167,10 +167,12 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
         open.defer(endPauses(settings, log))
         const running = forwarder.run(stopping.signal)
         // A log that can never be read ends the part.
-        await Promise.race([running, settings.ended, erasures.ended, suppressions.ended]).finally(async () => {
-          stop()
-          await running.catch(() => {})
-        })
+        await Promise.race([running, settings.ended, erasures.ended, suppressions.ended]).finally(
+          async () => {
+            stop()
+            await running.catch(() => {})
+          },
+        )
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {

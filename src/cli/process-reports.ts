@@ -3,7 +3,13 @@ import { hostname } from 'node:os'
 import { ReportWriter } from '../adapters/kafka/write/report-writer.ts'
 import type { CollectedCounts } from '../core/ledger/tally.ts'
 import { deliveryEvent, type DeliveryEvent } from '../core/ledger/delivery-event.ts'
-import { namedEndpoints, type Heartbeat, type HeartbeatEndpoint, type HeartbeatPartition, type ProcessIdentity } from '../core/ledger/heartbeat.ts'
+import {
+  namedEndpoints,
+  type Heartbeat,
+  type HeartbeatEndpoint,
+  type HeartbeatPartition,
+  type ProcessIdentity,
+} from '../core/ledger/heartbeat.ts'
 import { messageOf } from '../errors.ts'
 import { retryForever } from '../retry-forever.ts'
 import type { Part } from '../supervisor.ts'

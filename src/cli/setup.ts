@@ -8,7 +8,13 @@ import type { Logger } from '../adapters/log.ts'
 import { Registry } from '../adapters/schema-registry/registry.ts'
 import { registerSchemas, type SubjectReport } from '../adapters/schema-registry/subjects.ts'
 import type { Config } from '../config/config.ts'
-import { partPermissions, securedParts, type KafkaOperation, type Permission, type SecuredPart } from '../core/permissions.ts'
+import {
+  partPermissions,
+  securedParts,
+  type KafkaOperation,
+  type Permission,
+  type SecuredPart,
+} from '../core/permissions.ts'
 import { deploymentNames } from './check-start.ts'
 import { loadContext, runAction } from './context.ts'
 import { usageError, flagError } from './flags.ts'

@@ -2,10 +2,33 @@ import { randomUUID } from 'node:crypto'
 import { usersOf, type CallType } from '../core/call/analytics-call.ts'
 import { readRequestCall, type RequestRules, type TrackingCall } from '../core/call/tracking-call.ts'
 import { type CallFault, sharedMap, spansPerCall } from '../core/call/tracking-fields.ts'
-import { isNoObject, isTooLarge, maxCallBytes, readTrackingRequest, type ReadRequest, type ScannedCalls, type TrackingRequest } from '../core/call/tracking-request.ts'
+import {
+  isNoObject,
+  isTooLarge,
+  maxCallBytes,
+  readTrackingRequest,
+  type ReadRequest,
+  type ScannedCalls,
+  type TrackingRequest,
+} from '../core/call/tracking-request.ts'
 import type { Source } from '../core/settings/settings.ts'
 import type { SuppressibleCall } from '../core/suppression/suppressions.ts'
-import { faulty, maxNamed, notReadable, overloaded, overQuota, rateLimited, sourceDisabled, success, successBut, unavailable, writeKeyMissing, writeKeyUnknown, type CollectAnswer, type RejectedCall } from './answers.ts'
+import {
+  faulty,
+  maxNamed,
+  notReadable,
+  overloaded,
+  overQuota,
+  rateLimited,
+  sourceDisabled,
+  success,
+  successBut,
+  unavailable,
+  writeKeyMissing,
+  writeKeyUnknown,
+  type CollectAnswer,
+  type RejectedCall,
+} from './answers.ts'
 import { PendingCalls, type CallBatchSink } from './call-batch-sink.ts'
 import type { CollectorMetrics } from './metrics.ts'
 import type { RecentCalls } from './recent-calls.ts'

@@ -1,6 +1,21 @@
 // Every environment variable: the one place where its default, what it takes and what it means are written.
 import { pemCertificates, pemKey } from './pem.ts'
-import { brokerList, duration, flag, httpUrl, keyList, matching, networkList, oneOf, tierList, whole, host, partitions, port, variable } from './variable.ts'
+import {
+  brokerList,
+  duration,
+  flag,
+  httpUrl,
+  keyList,
+  matching,
+  networkList,
+  oneOf,
+  tierList,
+  whole,
+  host,
+  partitions,
+  port,
+  variable,
+} from './variable.ts'
 
 const fourHours = 4 * 3_600_000
 const fiveSeconds = 5_000

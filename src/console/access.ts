@@ -1,11 +1,24 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { adminTokenName, bearerKey, tokenCheck, type TokenRefusal, type TokenVerdict } from '../adapters/http/authorization.ts'
+import {
+  adminTokenName,
+  bearerKey,
+  tokenCheck,
+  type TokenRefusal,
+  type TokenVerdict,
+} from '../adapters/http/authorization.ts'
 import type { Logger } from '../adapters/log.ts'
 import { includesRole } from '../core/access/roles.ts'
 import type { AccessTokens } from '../core/access/tokens.ts'
 import { RequestRefused } from '../operators/check.ts'
-import { roleOf, type ApiAnswer, type Caller, type Operation, type SessionGate, type StartedSession } from '../operators/operation.ts'
+import {
+  roleOf,
+  type ApiAnswer,
+  type Caller,
+  type Operation,
+  type SessionGate,
+  type StartedSession,
+} from '../operators/operation.ts'
 import { forbidden, foreign, jsonNeeded, tokenRefused, unauthorized } from './answers.ts'
 import { saysJson } from './bodies.ts'
 import { loginMinutes, type LoginCode, isForeign, isOverTls, SessionCookies } from './page/session.ts'

@@ -3,7 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../adapters/log.ts'
 import { checked, answerOf, RequestRefused } from '../operators/check.ts'
 import { settingsFor } from '../operators/destinations/destinations.ts'
-import type { LongAnswer, Operation, SessionGate, StreamAnswer, RequestLimit } from '../operators/operation.ts'
+import type {
+  LongAnswer,
+  Operation,
+  SessionGate,
+  StreamAnswer,
+  RequestLimit,
+} from '../operators/operation.ts'
 import type { ConsoleServices } from '../operators/services.ts'
 import { actingAs } from '../operators/settings/writer.ts'
 import type { AccessCheck } from './access.ts'

@@ -1,4 +1,9 @@
-import { DestinationLimit, type LimitSettings, type PartitionShare, type GroupShare } from '../core/pacing/destination-limit.ts'
+import {
+  DestinationLimit,
+  type LimitSettings,
+  type PartitionShare,
+  type GroupShare,
+} from '../core/pacing/destination-limit.ts'
 import { maxAttemptCount, parseRate } from '../core/pacing/token-bucket.ts'
 import type { Destination } from '../core/settings/settings.ts'
 import { messageOf } from '../errors.ts'

@@ -4,7 +4,14 @@ import { PostriderError } from '../errors.ts'
 import type { ChildExit } from './child-process.ts'
 import type { LocalServer } from './java-server.ts'
 import { LocalKafkaNode, answersForGroups, knowsBrokers } from './kafka-node.ts'
-import { propertiesText, serverProperties, type KafkaNodeAddress, type KafkaProperties, formatOnce, prepareNodeFolders } from './kafka-storage.ts'
+import {
+  propertiesText,
+  serverProperties,
+  type KafkaNodeAddress,
+  type KafkaProperties,
+  formatOnce,
+  prepareNodeFolders,
+} from './kafka-storage.ts'
 import type { LocalParts } from './parts.ts'
 import { freePort, isPortFree, startOnFreePorts } from './ports.ts'
 

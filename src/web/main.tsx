@@ -1,9 +1,9 @@
 // First: what comes after it may need it.
+import './app/language.ts'
+import { render } from 'preact'
 import { currentPage, followLinks } from './app/address.ts'
 import { App, loadPage } from './app/app.tsx'
 import { findSession } from './app/session.ts'
-import './components/time.tsx'
-import, { render } from 'preact'
 import { runClock } from './components/time.tsx'
 
 followLinks()

@@ -8,12 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import {
-  startReceiver,
-  verifySignature,
-  webhookLine,
-  type ReceivedWebhook,
-} from '../../src/cli/receive.ts'
+import { startReceiver, verifySignature, webhookLine, type ReceivedWebhook } from '../../src/cli/receive.ts'
 
 const track = JSON.stringify({
   version: 1,

@@ -6,7 +6,13 @@ import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import { maxUsersOfRequest } from '../../src/core/erasure/deletion.ts'
 import type { SettingsState } from '../../src/core/settings/settings.ts'
 import { PostriderError } from '../../src/errors.ts'
-import { listDeletions, requestIdOf, showDeletion, type DeletionPorts, type StoredErasure } from '../../src/operators/deletions/history.ts'
+import {
+  listDeletions,
+  requestIdOf,
+  showDeletion,
+  type DeletionPorts,
+  type StoredErasure,
+} from '../../src/operators/deletions/history.ts'
 import { requestDeletion, resumeDeletions } from '../../src/operators/deletions/request.ts'
 
 const settings = {

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
-import { LiveTail, type LiveTailOptions, type TailLine, tailText } from '../../src/operators/live/live-tail.ts'
+import {
+  LiveTail,
+  type LiveTailOptions,
+  type TailLine,
+  tailText,
+} from '../../src/operators/live/live-tail.ts'
 import { someCall } from '../support/calls/calls.ts'
 import { until } from '../support/until.ts'
 

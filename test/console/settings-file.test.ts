@@ -8,7 +8,11 @@ import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import { evolve } from '../../src/core/settings/events.ts'
 import { placedSecrets } from '../../src/core/settings/secrets.ts'
 import { initialSettings, type SettingsAggregate } from '../../src/core/settings/settings.ts'
-import { settingsFile, variablesIn, type GivenSettingsFile } from '../../src/operators/settings/file-schema.ts'
+import {
+  settingsFile,
+  variablesIn,
+  type GivenSettingsFile,
+} from '../../src/operators/settings/file-schema.ts'
 import { applySettings, type ApplyOptions, exportedSettings } from '../../src/operators/settings/file.ts'
 import { SettingsRefused, type SettingsWriter } from '../../src/operators/settings/writer.ts'
 

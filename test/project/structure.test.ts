@@ -24,7 +24,8 @@ function foldersTaken(): Map<string, Set<string>> {
     taken.set(from, all)
     for (const [, clause, path] of read(file).matchAll(/^import (?!type )([^']*?) from '(\.[^']+)'/gm)) {
       const names = /\{([^}]*)\}/.exec(clause!)?.[1]?.split(',') ?? []
-      const isOfTypes = names.length > 0 && names.every((name) => name.trim() === '' || /^\s*type /.test(name))
+      const isOfTypes =
+        names.length > 0 && names.every((name) => name.trim() === '' || /^\s*type /.test(name))
       const to = folderOf(normalize(join(dirname(file), path!)))
       if (!isOfTypes && to !== from) all.add(to)
     }

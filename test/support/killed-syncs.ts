@@ -10,7 +10,15 @@ import { evolve } from '../../src/core/settings/events.ts'
 import { initialSettings } from '../../src/core/settings/settings.ts'
 import { FileStagedList } from '../../src/operators/audiences/staged-list.ts'
 import { MembershipDatabase } from '../../src/operators/audiences/store.ts'
-import { type Change, type MemberBatch, type MembershipStore, deleteComputation, syncComputation, syncMessageId, type SyncPorts } from '../../src/operators/audiences/sync.ts'
+import {
+  type Change,
+  type MemberBatch,
+  type MembershipStore,
+  deleteComputation,
+  syncComputation,
+  syncMessageId,
+  type SyncPorts,
+} from '../../src/operators/audiences/sync.ts'
 
 /** Whether calls that nobody has waited for yet are in Kafka when their process is killed. */
 export type Unflushed = 'arrived' | 'lost'

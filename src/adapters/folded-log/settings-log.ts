@@ -7,7 +7,15 @@ import { aggregateOf, type SettingsEvent } from '../../core/settings/events.ts'
 import type { EntryVerdict } from '../../core/settings/replay.ts'
 import type { SettingsAggregate, SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
-import { type ChangeAuthor, type PerformOptions, type Performed, type SettingsWriter, RequestKeyReused, SettingsChangedFirst, SettingsRefused } from '../../operators/settings/writer.ts'
+import {
+  type ChangeAuthor,
+  type PerformOptions,
+  type Performed,
+  type SettingsWriter,
+  RequestKeyReused,
+  SettingsChangedFirst,
+  SettingsRefused,
+} from '../../operators/settings/writer.ts'
 import { KafkaProducer } from '../kafka/producer/kafka-producer.ts'
 import { encodeRecord } from '../kafka/producer/plain-record.ts'
 import { ProduceFailure } from '../kafka/producer/produce-errors.ts'

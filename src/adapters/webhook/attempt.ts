@@ -1,4 +1,10 @@
-import { type Outcome, type OutcomeKind, keptResponseBytes, maxResponseBytes, outcomeKindOf } from '../../core/delivery/outcome.ts'
+import {
+  type Outcome,
+  type OutcomeKind,
+  keptResponseBytes,
+  maxResponseBytes,
+  outcomeKindOf,
+} from '../../core/delivery/outcome.ts'
 import { parseRetryAfter } from '../../core/delivery/retry-after.ts'
 import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
 import type { AttemptSink } from '../../forwarder/send/webhook-transport.ts'

@@ -3,7 +3,13 @@ import { Command } from 'commander'
 import { operationOf, operations } from '../../operators/operations.ts'
 import { computationShapes } from '../../operators/audiences/command.ts'
 import { deadLetterReplayShape, deadLetterShapes } from '../../operators/dead-letters/command.ts'
-import { deleteUserCommand, resumeCommand, deletionShapes, suppressShape, unsuppressShape } from '../../operators/deletions/command.ts'
+import {
+  deleteUserCommand,
+  resumeCommand,
+  deletionShapes,
+  suppressShape,
+  unsuppressShape,
+} from '../../operators/deletions/command.ts'
 import { destinationShapes } from '../../operators/destinations/command.ts'
 import { infrastructureShape } from '../../operators/infrastructure/command.ts'
 import { tailShape } from '../../operators/live/command.ts'

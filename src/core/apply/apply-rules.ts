@@ -7,7 +7,17 @@ import { defaultOptions, editOptions, type OptionsEdit } from '../settings/desti
 import type { Decision, SingleEvent } from '../settings/events.ts'
 import { fault, type Fault } from '../decision.ts'
 import type { Destination, SettingsAggregate } from '../settings/settings.ts'
-import { SettingsDraft, headerEditsFor, pairFor, type SecretNotes, computationLists, type ApplyCommand, type WantedComputation, type WantedDestination, type WantedSource } from './wanted-settings.ts'
+import {
+  SettingsDraft,
+  headerEditsFor,
+  pairFor,
+  type SecretNotes,
+  computationLists,
+  type ApplyCommand,
+  type WantedComputation,
+  type WantedDestination,
+  type WantedSource,
+} from './wanted-settings.ts'
 
 /** What applying a file would do, and what it leaves alone. */
 export interface ApplyPlan {

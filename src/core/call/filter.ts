@@ -26,7 +26,7 @@ export interface LeftOut {
  * that the user is to be forgotten, whatever it was chosen to get. Throws for an expression that does not compile, which
  * no command would have written.
  */
-export function callFilter({ types, events, where }: Pick<DestinationOptions, 'types' | 'events' | 'where'>): CallFilter | null {
+export function callFilter({ types, events, where }: DestinationOptions): CallFilter | null {
   const names = namesFilter(types, events)
   if (where === null) return names && { names, where: null }
   const { expression, fault } = compileExpression(where)

@@ -1,6 +1,24 @@
 import { spaceEnd } from '../json/json-object.ts'
 import { callTypes, maxMessageIdLength, type AnalyticsCall, type CallType } from './analytics-call.ts'
-import { CallFaultError, readId, readMap, readString, readTime, readTimeOrNone, readType, type CallFault, mergedUnder, sharedMap, type SharedMap, field, fieldNames, scanCall, spansPerCall, type CallSpans, correctedTimestamp } from './tracking-fields.ts'
+import {
+  CallFaultError,
+  readId,
+  readMap,
+  readString,
+  readTime,
+  readTimeOrNone,
+  readType,
+  type CallFault,
+  mergedUnder,
+  sharedMap,
+  type SharedMap,
+  field,
+  fieldNames,
+  scanCall,
+  spansPerCall,
+  type CallSpans,
+  correctedTimestamp,
+} from './tracking-fields.ts'
 
 export type TrackingCall = { call: AnalyticsCall; fault: null } | { call: null; fault: CallFault }
 

@@ -1,7 +1,17 @@
 import { eachElement, eachMember, keyOf, stringOf } from '../json/json-members.ts'
 import { spaceEnd, valueEnd } from '../json/json-object.ts'
 import { resized } from '../resized.ts'
-import { CallFaultError, readMap, readTimeOrNone, type CallFault, sharedMap, type SharedMap, scanCall, spansPerCall, type CallSpans } from './tracking-fields.ts'
+import {
+  CallFaultError,
+  readMap,
+  readTimeOrNone,
+  type CallFault,
+  sharedMap,
+  type SharedMap,
+  scanCall,
+  spansPerCall,
+  type CallSpans,
+} from './tracking-fields.ts'
 
 /** Of one call as it was sent, and of what a batch adds to each of its calls: bytes of UTF-8. */
 export const maxCallBytes = 32 << 10

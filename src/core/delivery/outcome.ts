@@ -1,5 +1,3 @@
-
-
 /** The closed set of outcomes of one attempt at one URL (docs/delivery.md). */
 export const outcomeKinds = [
   'success',

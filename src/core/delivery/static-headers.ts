@@ -1,5 +1,3 @@
-
-
 export const maxHeadersPerUrl = 20
 export const maxHeaderBytesPerUrl = 8_192
 

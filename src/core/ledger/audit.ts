@@ -3,7 +3,16 @@
 import { allRuns, isInRuns, type FinishedOffsets } from '../offsets/finished-offsets.ts'
 import { decodeFinished, tallyIdOf, type OffsetRun } from '../offsets/offset-runs.ts'
 import { PartitionFacts, publishedOf } from './audit-partition.ts'
-import { noTierSums, type TierSums, reportOf, type AuditReport, type AuditTerms, type AuditedPartition, type Copy, type PartitionId } from './audit-report.ts'
+import {
+  noTierSums,
+  type TierSums,
+  reportOf,
+  type AuditReport,
+  type AuditTerms,
+  type AuditedPartition,
+  type Copy,
+  type PartitionId,
+} from './audit-report.ts'
 import { LedgerChain, type Chain } from './ledger-chain.ts'
 import type { Tally } from './tally.ts'
 import type { Place } from './trace.ts'

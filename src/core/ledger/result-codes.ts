@@ -1,6 +1,13 @@
 import { outcomeKinds, type OutcomeKind } from '../delivery/outcome.ts'
 import { dispositionLabels, type DispositionLabel } from './delivery-event.ts'
-import { type HeldBy, attemptBuckets, type DestinationCounts, type DestinationTally, type EndpointAttempts, type ReasonCount } from './tally.ts'
+import {
+  type HeldBy,
+  attemptBuckets,
+  type DestinationCounts,
+  type DestinationTally,
+  type EndpointAttempts,
+  type ReasonCount,
+} from './tally.ts'
 
 const fieldOf = {
   delivered: 'delivered',

@@ -1,6 +1,14 @@
 import type { Deferral } from '../delivery/disposition.ts'
 import type { Outcome } from '../delivery/outcome.ts'
-import { breakerEvent, closedBreaker, elapsedBreaker, phases, stepBreaker, type Breaker, type BreakerLimits } from './breaker.ts'
+import {
+  breakerEvent,
+  closedBreaker,
+  elapsedBreaker,
+  phases,
+  stepBreaker,
+  type Breaker,
+  type BreakerLimits,
+} from './breaker.ts'
 import { ConcurrencyLimit, type LimitBounds } from './concurrency-limit.ts'
 import type { GroupShare } from './destination-limit.ts'
 import { RecentOutcomes, ReturnTimes } from './recent-outcomes.ts'

@@ -1,5 +1,3 @@
-
-
 /** What is lost to rounding must not make it wait once more. */
 const nearly = 1e-6
 

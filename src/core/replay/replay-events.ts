@@ -1,5 +1,13 @@
 import { z } from 'zod'
-import { isUnfinished, replayJob, replayTotals, stateAfterTurn, type ReplayJob, type PlacedRange, type ReplayTotals } from './replay-job.ts'
+import {
+  isUnfinished,
+  replayJob,
+  replayTotals,
+  stateAfterTurn,
+  type ReplayJob,
+  type PlacedRange,
+  type ReplayTotals,
+} from './replay-job.ts'
 
 /** Replays that have ended are listed for so long; a pause that ended earlier gets none. */
 export const replaysKeptMs = 30 * 86_400_000

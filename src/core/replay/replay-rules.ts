@@ -4,7 +4,15 @@ import { accepted, refused, faultIf, type Fault } from '../decision.ts'
 import type { Decision } from '../settings/events.ts'
 import type { Destination, SettingsAggregate } from '../settings/settings.ts'
 import type { ReplayCommand } from './replay-events.ts'
-import { canTurn, isUnfinished, replayKinds, type CallRange, type DeadLetterRange, type ReplayJob, type ReplayRange } from './replay-job.ts'
+import {
+  canTurn,
+  isUnfinished,
+  replayKinds,
+  type CallRange,
+  type DeadLetterRange,
+  type ReplayJob,
+  type ReplayRange,
+} from './replay-job.ts'
 
 export const maxUnfinishedReplays = 20
 export const maxReplayRate = 999_999

@@ -1,12 +1,30 @@
 import { sourceOf } from '../call/built-in-source.ts'
 import { accepted, refused, idFaults, nameFaults, fault, faultIf, type Fault } from '../decision.ts'
 import { canonicalUrl, urlFaults, type HostRefusal } from '../delivery/endpoint-url.ts'
-import { headerNameFaults, headerSetFaults, headerValueFaults, isHeaderValue } from '../delivery/static-headers.ts'
+import {
+  headerNameFaults,
+  headerSetFaults,
+  headerValueFaults,
+  isHeaderValue,
+} from '../delivery/static-headers.ts'
 import type { HeaderEdit, SettingsCommand } from './commands.ts'
-import { defaultOptions, editOptions, givenOptions, optionsConflicts, optionsFaults } from './destination-options.ts'
+import {
+  defaultOptions,
+  editOptions,
+  givenOptions,
+  optionsConflicts,
+  optionsFaults,
+} from './destination-options.ts'
 import type { Decision } from './events.ts'
 import { editSecrets } from './secrets.ts'
-import { headerPlace, type Destination, type EndpointSettings, type SealedSecret, type SecretPlace, type SettingsAggregate } from './settings.ts'
+import {
+  headerPlace,
+  type Destination,
+  type EndpointSettings,
+  type SealedSecret,
+  type SecretPlace,
+  type SettingsAggregate,
+} from './settings.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_destination' }>
 type Update = Extract<SettingsCommand, { type: 'update_destination' }>

@@ -1,5 +1,5 @@
 import { builtInSourceId, isBuiltIn } from '../call/built-in-source.ts'
-import { accepted, refused, fault, faultIf, type Fault } from '../decision.ts'
+import { accepted, idFaults, nameFaults, refused, fault, faultIf, type Fault } from '../decision.ts'
 import { maxQuotaCount, parseRate } from '../pacing/token-bucket.ts'
 import type { SettingsCommand } from './commands.ts'
 import type { Decision } from './events.ts'

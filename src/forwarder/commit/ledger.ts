@@ -1,7 +1,13 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
-import { deliveryEvent, type DeliveryEvent, type DeliveryEventType, type DispositionLabel, type PlannedDestination } from '../../core/ledger/delivery-event.ts'
+import {
+  deliveryEvent,
+  type DeliveryEvent,
+  type DeliveryEventType,
+  type DispositionLabel,
+  type PlannedDestination,
+} from '../../core/ledger/delivery-event.ts'
 import { ResultCodes } from '../../core/ledger/result-codes.ts'
 import { unclaimed } from '../../core/offsets/read-position.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'

@@ -2,7 +2,17 @@ import { randomBytes } from 'node:crypto'
 import type { ResultCodes } from '../../core/ledger/result-codes.ts'
 import { ResultLog, noSums } from '../../core/ledger/result-log.ts'
 import { HeldCollector, type Tally } from '../../core/ledger/tally.ts'
-import { intersectRuns, containsFinished, uniteRuns, subtractFinished, subtractRuns, offsetsIn, runsOf, toPairs, type FinishedOffsets } from '../../core/offsets/finished-offsets.ts'
+import {
+  intersectRuns,
+  containsFinished,
+  uniteRuns,
+  subtractFinished,
+  subtractRuns,
+  offsetsIn,
+  runsOf,
+  toPairs,
+  type FinishedOffsets,
+} from '../../core/offsets/finished-offsets.ts'
 import { fitFinished, withTally, type OffsetRun } from '../../core/offsets/offset-runs.ts'
 import type { OffsetTracker } from '../../core/offsets/offset-tracker.ts'
 import { LateAttempts } from './late-attempts.ts'

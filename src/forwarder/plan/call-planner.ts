@@ -15,7 +15,16 @@ import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
 import type { CallPlace, ConditionWatch, FilterFaults } from './condition-watch.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
-import { type RecordDecoder, Refusal, fullEndpoint, keyOf, refusalOf, requireReadable, type Planner, type PlannerParts } from './planner.ts'
+import {
+  type RecordDecoder,
+  Refusal,
+  fullEndpoint,
+  keyOf,
+  refusalOf,
+  requireReadable,
+  type Planner,
+  type PlannerParts,
+} from './planner.ts'
 import type { SourceRoute } from './routing.ts'
 
 /** The plan of a record: its destinations. It is skipped when there are none. */

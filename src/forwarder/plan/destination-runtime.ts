@@ -4,7 +4,14 @@ import { createHash, createHmac, createSecretKey, hash, type KeyObject } from 'n
 import type { Redaction } from '../../core/call/redaction.ts'
 import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
-import { headerPlace, sharedSecretPlace, type SecretPlace, type Destination, type Endpoint, type SealedSecret } from '../../core/settings/settings.ts'
+import {
+  headerPlace,
+  sharedSecretPlace,
+  type SecretPlace,
+  type Destination,
+  type Endpoint,
+  type SealedSecret,
+} from '../../core/settings/settings.ts'
 import type { DestinationMetrics } from '../metrics.ts'
 import type { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'

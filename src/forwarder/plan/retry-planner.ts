@@ -8,7 +8,16 @@ import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
 import type { Erased } from './erased.ts'
-import { type RecordDecoder, Refusal, fullEndpoint, keyOf, refusalOf, requireReadable, type Planner, type PlannerParts } from './planner.ts'
+import {
+  type RecordDecoder,
+  Refusal,
+  fullEndpoint,
+  keyOf,
+  refusalOf,
+  requireReadable,
+  type Planner,
+  type PlannerParts,
+} from './planner.ts'
 
 export interface RetryPlannerParts extends PlannerParts {
   decoder: RecordDecoder<RetryDelivery>

@@ -1,6 +1,12 @@
 import { deferredBy, type Deferral } from '../../core/delivery/disposition.ts'
 import { deferredOutcome, type Outcome } from '../../core/delivery/outcome.ts'
-import { Attempt, targetsOf, type ActiveDelivery, type DeliverySettler, type DispatchReports } from './active-delivery.ts'
+import {
+  Attempt,
+  targetsOf,
+  type ActiveDelivery,
+  type DeliverySettler,
+  type DispatchReports,
+} from './active-delivery.ts'
 import { Deferrals, type Deferring } from './deferrals.ts'
 import type { Slots } from './slots.ts'
 import { Turns } from './turns.ts'

@@ -38,8 +38,10 @@ export const endpointTransitions: Transitions<EndpointState, EndpointEvent> = {
 }
 
 /** What the admissions of all endpoints share. */
+type BudgetShare = Pick<MemoryBudget, 'shareCount' | 'shareBytes'>
+
 export interface AdmissionParts {
-  budget: MemoryBudget
+  budget: BudgetShare
   bounds: PaceBounds
   /** There is room again: this partition may go on. */
   wake(partition: AssignedPartition): void
@@ -69,7 +71,7 @@ export class EndpointAdmission {
   #drainedSince: number | null = null
   readonly #attempts: AttemptQueues
   readonly #pace: EndpointPace
-  readonly #budget: MemoryBudget
+  readonly #budget: BudgetShare
   /** How deep its queue may get. */
   readonly #maxWaitMs: number
   readonly #parts: AdmissionParts

@@ -4,7 +4,7 @@ import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
 import type { RecentOutcomes } from '../../core/pacing/recent-outcomes.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
-import type { ActiveDelivery, Attempt } from './active-delivery.ts'
+import type { Attempt } from './active-delivery.ts'
 import { AttemptQueues } from './attempt-queues.ts'
 import type { Deferring } from './deferrals.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -24,7 +24,7 @@ export interface OpenTarget {
 /** What all endpoints share. */
 export interface EndpointParts extends AdmissionParts {
   dispatcher: Dispatcher
-  reports: AttemptReports
+  reports: Pick<AttemptReports, 'retryStarted' | 'breakerChanged' | 'sentAgain'>
   /** A partition waits for the endpoint from now on. */
   blocked(endpoint: EndpointQueue): void
   /** It was at rest, and is not any more. */

@@ -1,6 +1,13 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { DeadLetterReason, Delivery, RetryDelivery } from '../../core/delivery/delivery.ts'
-import { afterRound, type RoundOutcome, decide, expiryReason, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
+import {
+  afterRound,
+  type RoundOutcome,
+  decide,
+  expiryReason,
+  isExpired,
+  type RetryPolicy,
+} from '../../core/delivery/disposition.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { DispositionLabel, SkipReason } from '../../core/ledger/delivery-event.ts'
 import type { HeldBy } from '../../core/ledger/tally.ts'

@@ -5,7 +5,11 @@ import { GroupLease } from '../../adapters/kafka/group/lease.ts'
 import type { ProducerLog } from '../../adapters/kafka/producer/produce-errors.ts'
 import { KafkaProducer } from '../../adapters/kafka/producer/kafka-producer.ts'
 import { encodeRecord } from '../../adapters/kafka/producer/plain-record.ts'
-import { acknowledgeWithinMs, publishAll, type PublishedBatch } from '../../adapters/kafka/producer/publish.ts'
+import {
+  acknowledgeWithinMs,
+  publishAll,
+  type PublishedBatch,
+} from '../../adapters/kafka/producer/publish.ts'
 import { CallWriter } from '../../adapters/kafka/write/call-writer.ts'
 import { orUnavailable } from '../../adapters/kafka/write/or-unavailable.ts'
 import type { Context } from '../../cli/context.ts'
@@ -16,7 +20,15 @@ import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { computationWords } from '../../core/settings/computation-rules.ts'
 import type { EncodedRecord } from '../../forwarder/settle/record-publisher.ts'
 import { MembershipView } from './store.ts'
-import { type MembershipSink, type ComputationActions, computationIn, deleteComputation, syncComputation, type SettingsOfSyncs, type SyncPorts } from './sync.ts'
+import {
+  type MembershipSink,
+  type ComputationActions,
+  computationIn,
+  deleteComputation,
+  syncComputation,
+  type SettingsOfSyncs,
+  type SyncPorts,
+} from './sync.ts'
 
 type Unplaced = Omit<PlacedMembership, 'partition' | 'offset' | 'timestamp'>
 

@@ -1,5 +1,11 @@
 import { z } from 'zod'
-import { operation, type Operation, type ApiRequest, type LongAnswer, type RequestLimit } from '../operation.ts'
+import {
+  operation,
+  type Operation,
+  type ApiRequest,
+  type LongAnswer,
+  type RequestLimit,
+} from '../operation.ts'
 import type { ConsoleServices } from '../services.ts'
 import { idText, idParams, listAndCreate, pathOf } from '../settings/setting-operations.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'

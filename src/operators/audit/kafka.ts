@@ -2,7 +2,12 @@ import kafkajs, { type Admin, type Kafka } from 'kafkajs'
 import { withAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { forwardersCommits } from '../../adapters/kafka/group/committed-offsets.ts'
 import { readBetween } from '../../adapters/kafka/read/read-range.ts'
-import { fetchRange, fetchRanges, type OffsetRange, type TopicRange } from '../../adapters/kafka/read/topic-offsets.ts'
+import {
+  fetchRange,
+  fetchRanges,
+  type OffsetRange,
+  type TopicRange,
+} from '../../adapters/kafka/read/topic-offsets.ts'
 import type { TopicRecord } from '../../adapters/kafka/read/topic-record.ts'
 import type { Logger } from '../../adapters/log.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'

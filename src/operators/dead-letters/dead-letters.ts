@@ -1,5 +1,12 @@
 // Dead letters as the admin API and `--json` show them.
-import { statusOf, deadLetterFilter, kindKey, kindOf, type DeadLetterKind, type DeadLetterTerms } from '../../core/delivery/dead-letter-filter.ts'
+import {
+  statusOf,
+  deadLetterFilter,
+  kindKey,
+  kindOf,
+  type DeadLetterKind,
+  type DeadLetterTerms,
+} from '../../core/delivery/dead-letter-filter.ts'
 import type { DeadLetter, Origin } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { isoOf, isoOrNull } from '../../core/duration.ts'

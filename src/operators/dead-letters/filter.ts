@@ -1,9 +1,5 @@
 import { z } from 'zod'
-import {
-  noneText,
-  unreadableText,
-  type DeadLetterTerms,
-} from '../../core/delivery/dead-letter-filter.ts'
+import { noneText, unreadableText, type DeadLetterTerms } from '../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import { parseMoment } from '../../core/duration.ts'
 import { wrongField } from '../check.ts'

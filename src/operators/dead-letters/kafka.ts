@@ -12,7 +12,17 @@ import { erasableDelivery, erasableRecord } from '../../core/erasure/erasable.ts
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
-import { deadLetterPlace, noDeadLetter, type DeadLetterReadOptions, type DeadLetterStore, type StoredDeadLetter, type NewestOptions, type PageStart, withoutErased, type KnownErasures } from './dead-letters.ts'
+import {
+  deadLetterPlace,
+  noDeadLetter,
+  type DeadLetterReadOptions,
+  type DeadLetterStore,
+  type StoredDeadLetter,
+  type NewestOptions,
+  type PageStart,
+  withoutErased,
+  type KnownErasures,
+} from './dead-letters.ts'
 
 /** What dead letters hold raw: records of the calls topic and of the tiers. Both throw as a codec's `decode`. */
 export interface RawDecoders {

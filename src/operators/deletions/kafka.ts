@@ -12,7 +12,14 @@ import type { Context } from '../../cli/context.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { erasureKey, type Erasure } from '../../core/erasure/erasures.ts'
 import { requestDeletionOnce, type OncePorts, type Deletions } from './deletions.ts'
-import { type DeleteCallSink, listDeletions, requestIdOf, showDeletion, type DeletionPorts, type LedgerReadOptions } from './history.ts'
+import {
+  type DeleteCallSink,
+  listDeletions,
+  requestIdOf,
+  showDeletion,
+  type DeletionPorts,
+  type LedgerReadOptions,
+} from './history.ts'
 import { requestDeletion, resumeDeletions } from './request.ts'
 
 export interface DeletionWriterOptions {

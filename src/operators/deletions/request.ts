@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
 import { DeletionBook, isUnfinished } from '../../core/erasure/deletion-book.ts'
-import { affectedSources, deleteCall, erasuresOf, finishedNote, type AffectedSource, type DeletionRequest } from '../../core/erasure/deletion.ts'
+import {
+  affectedSources,
+  deleteCall,
+  erasuresOf,
+  finishedNote,
+  type AffectedSource,
+  type DeletionRequest,
+} from '../../core/erasure/deletion.ts'
 import type { Erasure } from '../../core/erasure/erasures.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../../errors.ts'

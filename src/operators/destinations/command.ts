@@ -32,7 +32,10 @@ export function pageOf(view: DestinationView): string {
     ['state', view.enabled ? 'enabled' : 'disabled'],
     ...pauseLines(view),
     ['sources', view.sourceIds.join(', ')],
-    ['shared secret', sharedSecret ? `fingerprint ${sharedSecret.fingerprint}` : 'none: requests are not signed'],
+    [
+      'shared secret',
+      sharedSecret ? `fingerprint ${sharedSecret.fingerprint}` : 'none: requests are not signed',
+    ],
     ...(earlierSecret ? [['', `fingerprint ${earlierSecret.fingerprint}, still active`] as const] : []),
     ...optionNames.flatMap((name) => optionLines(name, view[name])),
     ...view.urls.flatMap(({ number, id, url, headers, goneAt }): Line[] => [

@@ -3,7 +3,13 @@ import { z } from 'zod'
 import { includesRole, type Role } from '../../core/access/roles.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import { optionsShape } from '../../core/settings/destination-options.ts'
-import type { Destination, Pause, SealedSecret, SettingsState, SettingsAggregate } from '../../core/settings/settings.ts'
+import type {
+  Destination,
+  Pause,
+  SealedSecret,
+  SettingsState,
+  SettingsAggregate,
+} from '../../core/settings/settings.ts'
 import type { SettingKind, ShownFacts } from '../settings/setting-operations.ts'
 import type { SettingsWriter } from '../settings/writer.ts'
 

@@ -7,7 +7,12 @@ import { registeredSubjects } from '../../adapters/schema-registry/subjects.ts'
 import { Registry } from '../../adapters/schema-registry/registry.ts'
 import type { Context } from '../../cli/context.ts'
 import { messageOf } from '../../errors.ts'
-import { type ClusterState, type TopicState, InfrastructureView, type Infrastructure } from './infrastructure.ts'
+import {
+  type ClusterState,
+  type TopicState,
+  InfrastructureView,
+  type Infrastructure,
+} from './infrastructure.ts'
 
 /** Which brokers there are, and how the deployment's topics are set up. Throws `kafka_unavailable` or `setup`. */
 export function clusterState(kafka: Kafka, config: TopicConfig): Promise<ClusterState> {

@@ -1,5 +1,11 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { isShown, type TailFilter, TailSample, type NotShown, maxCallsPerSecond } from '../../core/live-tail/tail.ts'
+import {
+  isShown,
+  type TailFilter,
+  TailSample,
+  type NotShown,
+  maxCallsPerSecond,
+} from '../../core/live-tail/tail.ts'
 import { PostriderError } from '../../errors.ts'
 import { callText } from '../why/describe.ts'
 

@@ -2,7 +2,11 @@ import { hash } from 'node:crypto'
 import type { Lease } from '../lease.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { operationalCall, type OperationalEvent } from '../../core/operational/operational-event.ts'
-import { OperationalFold, type FoldTimes, type OperationalState } from '../../core/operational/operational-fold.ts'
+import {
+  OperationalFold,
+  type FoldTimes,
+  type OperationalState,
+} from '../../core/operational/operational-fold.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { pause } from '../../retry-forever.ts'
 

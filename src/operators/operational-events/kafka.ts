@@ -12,7 +12,12 @@ import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
 import { ledgerType } from '../../adapters/schema-registry/ledger-records.ts'
 import { readable } from '../../adapters/schema-registry/readable.ts'
 import { hasSubscribers } from '../../core/call/built-in-source.ts'
-import { noState, smallerStates, type OperationalState, type OperationalFold } from '../../core/operational/operational-fold.ts'
+import {
+  noState,
+  smallerStates,
+  type OperationalState,
+  type OperationalFold,
+} from '../../core/operational/operational-fold.ts'
 import { SettingsReplay } from '../../core/settings/replay.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import type { EventsLease, OperationalCheckpoint, EventsFlow, EventsReading, ReadTo } from './events.ts'

@@ -7,7 +7,13 @@ import type { OperationalEvent } from '../../core/operational/operational-event.
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Deletions } from '../deletions/deletions.ts'
-import { defaultOperationalTimes, emitOperationalEvents, type OperationalTimes, type OperationalPorts, callOf } from './events.ts'
+import {
+  defaultOperationalTimes,
+  emitOperationalEvents,
+  type OperationalTimes,
+  type OperationalPorts,
+  callOf,
+} from './events.ts'
 import { EventsReader, openEventsLease, readCheckpoint, type EventsGroup } from './kafka.ts'
 
 /** A console that was killed holds the lease for so long, in ms. */

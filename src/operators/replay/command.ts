@@ -4,7 +4,15 @@ import type { z } from 'zod'
 import { flagError, namesOf, repeatable } from '../../cli/flags.ts'
 import { performed, type Options, type CommandShape } from '../../cli/operations/operation-command.ts'
 import type { Asked, CommandSession } from '../../cli/operations/session.ts'
-import { printable, table, count, print, printJson, withProgress, type ProgressBar } from '../../cli/terminal.ts'
+import {
+  printable,
+  table,
+  count,
+  print,
+  printJson,
+  withProgress,
+  type ProgressBar,
+} from '../../cli/terminal.ts'
 import { kindKey } from '../../core/delivery/dead-letter-filter.ts'
 import { replayKinds, type SentKind, defaultReplayKinds } from '../../core/replay/replay-job.ts'
 import { pause } from '../../retry-forever.ts'

@@ -27,7 +27,15 @@ import { replayTier, type TopicNames, tierOfTopic } from '../../core/topics.ts'
 import type { EncodedRecord } from '../../forwarder/settle/record-publisher.ts'
 import { readDeadLetter, type DeadLetterSource, deadLetterSource } from '../dead-letters/kafka.ts'
 import { LedgerPasses } from './ledger.ts'
-import { type ReplayProgress, type PartitionSpan, type ReplaySource, keyOfPlace, type ReplayedRecord, type ReplayTopic, type ReplayRig } from './rig.ts'
+import {
+  type ReplayProgress,
+  type PartitionSpan,
+  type ReplaySource,
+  keyOfPlace,
+  type ReplayedRecord,
+  type ReplayTopic,
+  type ReplayRig,
+} from './rig.ts'
 
 /** The order in which a commit's metadata holds them: later ones are added at the end. */
 const columns: readonly (keyof ReplayTotals)[] = [

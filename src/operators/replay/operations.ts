@@ -1,7 +1,13 @@
 import { maxEvents } from '../../core/call/filter.ts'
 import { z } from 'zod'
 import { callTypes } from '../../core/call/analytics-call.ts'
-import { destinationsOf, kindsUnlessChosen, replayKinds, replayStates, type ReplayRange } from '../../core/replay/replay-job.ts'
+import {
+  destinationsOf,
+  kindsUnlessChosen,
+  replayKinds,
+  replayStates,
+  type ReplayRange,
+} from '../../core/replay/replay-job.ts'
 import { maxDeadLetterIds, maxReplayRate } from '../../core/replay/replay-rules.ts'
 import { wrongField } from '../check.ts'
 import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from '../dead-letters/filter.ts'

@@ -1,7 +1,21 @@
 import type { StoredRecord } from '../dead-letters/dead-letters.ts'
-import { addTotals, noTotals, type ReplayJob, type ReplayTotals, type SentKind } from '../../core/replay/replay-job.ts'
+import {
+  addTotals,
+  noTotals,
+  type ReplayJob,
+  type ReplayTotals,
+  type SentKind,
+} from '../../core/replay/replay-job.ts'
 import { pause } from '../../retry-forever.ts'
-import { bytesOf, keyOfPlace, type PlacedPartition, type ReplayedRecord, type ReplayLease, type ReplayProgress, type ReplayTopic } from './rig.ts'
+import {
+  bytesOf,
+  keyOfPlace,
+  type PlacedPartition,
+  type ReplayedRecord,
+  type ReplayLease,
+  type ReplayProgress,
+  type ReplayTopic,
+} from './rig.ts'
 
 const maxBatchRecords = 500
 const maxBatchBytes = 512 * 1_024

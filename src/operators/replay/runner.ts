@@ -55,7 +55,8 @@ export class ReplayRunner {
       .filter((job) => job.state === 'running' && !this.#running.has(job.id) && (only ?? job.id) === job.id)
       .filter((job) => (this.#notBefore.get(job.id) ?? 0) <= now && waitsFor(job, state) === null)
     const running = [...this.#running.values()].map(({ job }) => job)
-    const room = (isHeld: boolean, most: number) => most - running.filter((job) => isOfPause(job) === isHeld).length
+    const room = (isHeld: boolean, most: number) =>
+      most - running.filter((job) => isOfPause(job) === isHeld).length
     let [held, others] = [room(true, maxHeldRunning), room(false, maxRunning)]
     return this.#inTurns(due).filter((job) => (isOfPause(job) ? held-- : others--) > 0)
   }

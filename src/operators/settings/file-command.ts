@@ -14,7 +14,13 @@ import { parsed } from '../check.ts'
 import { maxFaults } from '../../core/decision.ts'
 import { messageOf, PostriderError, type ErrorCode } from '../../errors.ts'
 import { changeLines } from './command.ts'
-import { secretPrefix, settingsFile, type GivenSettingsFile, type SettingsFile, variablesIn } from './file-schema.ts'
+import {
+  secretPrefix,
+  settingsFile,
+  type GivenSettingsFile,
+  type SettingsFile,
+  variablesIn,
+} from './file-schema.ts'
 import { applySettings, type ApplyReport } from './file.ts'
 import { SettingsRefused } from './writer.ts'
 

@@ -3,8 +3,20 @@ import { planApply, type ApplyPlan } from '../../core/apply/apply-rules.ts'
 import type { ApplyCommand, GivenSecret } from '../../core/apply/wanted-settings.ts'
 import type { Computation } from '../../core/audience/computations.ts'
 import { defaultOptions } from '../../core/settings/destination-options.ts'
-import { type SettingsAggregate, sourceDefaults, type Destination, type SettingsState, type Source } from '../../core/settings/settings.ts'
-import { wantedSettings, type SettingsFile, referenceTo, secretPrefix, type GivenSettingsFile } from './file-schema.ts'
+import {
+  type SettingsAggregate,
+  sourceDefaults,
+  type Destination,
+  type SettingsState,
+  type Source,
+} from '../../core/settings/settings.ts'
+import {
+  wantedSettings,
+  type SettingsFile,
+  referenceTo,
+  secretPrefix,
+  type GivenSettingsFile,
+} from './file-schema.ts'
 import { changedSetting, changedSettingSchema, type ChangedSetting } from './history.ts'
 import { sealerFor, type Sealer, type Secrets } from './secrets.ts'
 import { SettingsChangedFirst, SettingsRefused, type SettingsWriter } from './writer.ts'

@@ -4,10 +4,27 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { inTransaction, openView } from '../../adapters/store/view-file.ts'
 import type { Heartbeat } from '../../core/ledger/heartbeat.ts'
 import type { RollupDelta, RollupState, SeenProcess } from '../../core/statistics/rollup-fold.ts'
-import { addRollup, keptMs, spanMs, subjectKey, subjectOf, type RollupCounts, type RollupSpan, type RollupSubject } from '../../core/statistics/rollup.ts'
+import {
+  addRollup,
+  keptMs,
+  spanMs,
+  subjectKey,
+  subjectOf,
+  type RollupCounts,
+  type RollupSpan,
+  type RollupSubject,
+} from '../../core/statistics/rollup.ts'
 import type { TallyFactsState } from '../../core/statistics/tally-facts.ts'
 import { PostriderError } from '../../errors.ts'
-import type { AttemptFilter, AttemptPage, AttemptPlace, ListedAttempt, RollupPeriod, StatisticsReach, StatisticsStore } from './series.ts'
+import type {
+  AttemptFilter,
+  AttemptPage,
+  AttemptPlace,
+  ListedAttempt,
+  RollupPeriod,
+  StatisticsReach,
+  StatisticsStore,
+} from './series.ts'
 
 /** Rows that a page looks through. */
 const maxScanned = 10_000

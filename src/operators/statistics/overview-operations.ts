@@ -3,7 +3,15 @@ import { parseDuration, isoOrNull } from '../../core/duration.ts'
 import { wrongField } from '../check.ts'
 import { infrastructureSchema } from '../infrastructure/infrastructure.ts'
 import { operation, type Operation } from '../operation.ts'
-import { attemptShape, collectedShape, count, deliveryShape, healthShape, reachShape, reasonsShape } from './operations.ts'
+import {
+  attemptShape,
+  collectedShape,
+  count,
+  deliveryShape,
+  healthShape,
+  reachShape,
+  reasonsShape,
+} from './operations.ts'
 import { overviewOf } from './overview.ts'
 import { processViews } from './processes.ts'
 

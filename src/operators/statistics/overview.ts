@@ -1,8 +1,22 @@
 import { isoOrNull } from '../../core/duration.ts'
 import type { Destination, SettingsState } from '../../core/settings/settings.ts'
 import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
-import { attemptFiguresOf, deliveryCountsOf, deliveryFields, destinationFiguresOf, sourceFiguresOf } from '../../core/statistics/views.ts'
-import { lagOf, overdueOf, liveEndpoints, livePartitions, processStateOf, timesOf, type UrlPacing } from './processes.ts'
+import {
+  attemptFiguresOf,
+  deliveryCountsOf,
+  deliveryFields,
+  destinationFiguresOf,
+  sourceFiguresOf,
+} from '../../core/statistics/views.ts'
+import {
+  lagOf,
+  overdueOf,
+  liveEndpoints,
+  livePartitions,
+  processStateOf,
+  timesOf,
+  type UrlPacing,
+} from './processes.ts'
 import { lastMinutes, sumsBetween, type StatisticsStore } from './series.ts'
 
 /** What the overview is made from. Times are epoch ms. */

@@ -1,8 +1,21 @@
 import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import { isoOf, isoOrNull } from '../../core/duration.ts'
 import type { SeenProcess } from '../../core/statistics/rollup-fold.ts'
-import { type Points, addRollup, spanMs, type RollupCounts, type RollupSubject, type RollupSpan } from '../../core/statistics/rollup.ts'
-import { attemptFiguresOf, collectedFiguresOf, deliveryCountsOf, destinationFiguresOf, sourceFiguresOf } from '../../core/statistics/views.ts'
+import {
+  type Points,
+  addRollup,
+  spanMs,
+  type RollupCounts,
+  type RollupSubject,
+  type RollupSpan,
+} from '../../core/statistics/rollup.ts'
+import {
+  attemptFiguresOf,
+  collectedFiguresOf,
+  deliveryCountsOf,
+  destinationFiguresOf,
+  sourceFiguresOf,
+} from '../../core/statistics/views.ts'
 
 interface Folded {
   total: RollupCounts

@@ -7,7 +7,15 @@ import { readRange } from '../../adapters/kafka/read/read-range.ts'
 import { orUnavailable } from '../../adapters/kafka/write/or-unavailable.ts'
 import type { Context } from '../../cli/context.ts'
 import { suppressionKey, type Suppression, suppressedBy } from '../../core/suppression/suppressions.ts'
-import { type SuppressionChange, suppressUsers, unsuppressUsers, allSuppressions, pageOfSuppressions, type SuppressionPorts, type Suppressions } from './suppressions.ts'
+import {
+  type SuppressionChange,
+  suppressUsers,
+  unsuppressUsers,
+  allSuppressions,
+  pageOfSuppressions,
+  type SuppressionPorts,
+  type Suppressions,
+} from './suppressions.ts'
 
 export interface SuppressionWriterOptions {
   kafka: Kafka

@@ -1,7 +1,13 @@
 import { z } from 'zod'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
 import type { DeletionReport } from '../deletions/deletions.ts'
-import { deletionProgressSchema, deletionReportSchema, maxSources, optionsOf, untilStopped } from '../deletions/operations.ts'
+import {
+  deletionProgressSchema,
+  deletionReportSchema,
+  maxSources,
+  optionsOf,
+  untilStopped,
+} from '../deletions/operations.ts'
 import { UsersRefused } from '../deletions/user-ids.ts'
 import { operation, type ApiRequest, type LongAnswer, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor, requestKey } from '../schemas.ts'

@@ -8,14 +8,7 @@ import type { PlannedDestination } from '../../core/ledger/delivery-event.ts'
 import { placeKey, type Place, type PlanLine } from '../../core/ledger/trace.ts'
 import { isoOf } from '../../core/duration.ts'
 import { PostriderError } from '../../errors.ts'
-import type {
-  FactsOptions,
-  FoundCall,
-  MessageFacts,
-  MessagePorts,
-  TimedSettings,
-  Writer,
-} from './facts.ts'
+import type { FactsOptions, FoundCall, MessageFacts, MessagePorts, TimedSettings, Writer } from './facts.ts'
 
 /** One record of the calls topic and what became of it. */
 export interface MessageCopy {

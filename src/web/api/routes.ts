@@ -1,19 +1,47 @@
 // What the page asks of the admin API: each route with what it answers, by the schemas that the API is made from. Types
 // only: nothing of this is in the bundle.
 import type { z } from 'zod'
-import type { computationDeletedSchema, countedComputationSchema, syncProgress, syncReportSchema } from '../../operators/audiences/operations.ts'
+import type {
+  computationDeletedSchema,
+  countedComputationSchema,
+  syncProgress,
+  syncReportSchema,
+} from '../../operators/audiences/operations.ts'
 import type { ComputationView } from '../../operators/audiences/view.ts'
-import type { auditProgressSchema, auditStateSchema, verdictSchema } from '../../operators/audit/operations.ts'
-import type { deadLetterGroupsSchema, deadLetterSchema, deadLetterSummarySchema } from '../../operators/dead-letters/operations.ts'
-import type { deletionProgressSchema, deletionReportSchema, deletionResumedSchema, deletionSchema, deletionStatusSchema } from '../../operators/deletions/operations.ts'
+import type {
+  auditProgressSchema,
+  auditStateSchema,
+  verdictSchema,
+} from '../../operators/audit/operations.ts'
+import type {
+  deadLetterGroupsSchema,
+  deadLetterSchema,
+  deadLetterSummarySchema,
+} from '../../operators/dead-letters/operations.ts'
+import type {
+  deletionProgressSchema,
+  deletionReportSchema,
+  deletionResumedSchema,
+  deletionSchema,
+  deletionStatusSchema,
+} from '../../operators/deletions/operations.ts'
 import type { destinationSchema } from '../../operators/destinations/destinations.ts'
 import type { sampleOutcomes } from '../../operators/destinations/operations.ts'
 import type { Infrastructure } from '../../operators/infrastructure/infrastructure.ts'
 import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
 import type { HistoryEntry } from '../../operators/settings/history.ts'
 import type { SourceView } from '../../operators/sources/sources.ts'
-import type { attemptSchema, destinationStatsSchema, sourceStatsSchema, totalStatsSchema } from '../../operators/statistics/operations.ts'
-import type { overviewSchema, processSchema, systemSchema } from '../../operators/statistics/overview-operations.ts'
+import type {
+  attemptSchema,
+  destinationStatsSchema,
+  sourceStatsSchema,
+  totalStatsSchema,
+} from '../../operators/statistics/operations.ts'
+import type {
+  overviewSchema,
+  processSchema,
+  systemSchema,
+} from '../../operators/statistics/overview-operations.ts'
 import type { regulationReportSchema, suppressionSchema } from '../../operators/suppression/operations.ts'
 import type { sessionSchema } from '../../operators/tokens/sessions.ts'
 import type { createdTokenSchema, TokenView } from '../../operators/tokens/tokens.ts'

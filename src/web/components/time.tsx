@@ -50,11 +50,3 @@ export function runClock(): void {
     if (document.visibilityState === 'visible') now.value = Date.now()
   }, tickMs)
 }
-
-// Chromium in the C locale calls its language `en-US@posix`, which is none: uPlot, which formats numbers by it as it is
-// loaded, would take the whole page down.
-try {
-  new Intl.NumberFormat(navigator.language)
-} catch {
-  Object.defineProperty(navigator, 'language', { value: 'en' })
-}

@@ -4,7 +4,11 @@ import fc from 'fast-check'
 import { deliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { noState } from '../../../src/core/operational/operational-fold.ts'
 import { PostriderError } from '../../../src/errors.ts'
-import { emitOperationalEvents, type OperationalCheckpoint, type OperationalPorts } from '../../../src/operators/operational-events/events.ts'
+import {
+  emitOperationalEvents,
+  type OperationalCheckpoint,
+  type OperationalPorts,
+} from '../../../src/operators/operational-events/events.ts'
 
 const loss = (offset: number) =>
   deliveryEvent('lost', 1, { topic: 'calls', partition: 0, firstOffset: offset, lastOffset: offset })

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LedgerPasses } from '../../../src/operators/replay/ledger.ts'
-import type {
-  LedgerFollower,
-  ValueRecord,
-  PartitionSpan,
-} from '../../../src/operators/replay/rig.ts'
+import type { LedgerFollower, ValueRecord, PartitionSpan } from '../../../src/operators/replay/rig.ts'
 import { deliveryEvent, type DeliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 
 /** A ledger of two partitions in memory, whose records are appended at 0, 1, 2 … ms in turn. */

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { deferredBy, decide, expiryReason, hopTier, type Disposition, type RetryPolicy, type Round } from '../../../src/core/delivery/disposition.ts'
+import {
+  deferredBy,
+  decide,
+  expiryReason,
+  hopTier,
+  type Disposition,
+  type RetryPolicy,
+  type Round,
+} from '../../../src/core/delivery/disposition.ts'
 import { canRetry, deferredOutcome, outcomeKinds, type Outcome } from '../../../src/core/delivery/outcome.ts'
 
 const second = 1_000

@@ -4,7 +4,16 @@ import { copiesOf } from '../../../src/core/ledger/call-copies.ts'
 import { lifeOf, type CopyFacts } from '../../../src/core/ledger/call-life.ts'
 import { noCounts } from '../../../src/core/ledger/result-codes.ts'
 import type { HeldBy, DestinationCounts } from '../../../src/core/ledger/tally.ts'
-import { placeKey, type AttemptTrace, type DispositionTrace, type Finish, type DeadLetterTrace, type Place, type PlanLine, type RetryTrace } from '../../../src/core/ledger/trace.ts'
+import {
+  placeKey,
+  type AttemptTrace,
+  type DispositionTrace,
+  type Finish,
+  type DeadLetterTrace,
+  type Place,
+  type PlanLine,
+  type RetryTrace,
+} from '../../../src/core/ledger/trace.ts'
 
 const callAt = (offset: number): Place => ({ topic: 'analytics.calls', partition: 0, offset })
 const tierAt = (offset: number): Place => ({ topic: 'webhooks.retry.10s', partition: 0, offset })

@@ -2,8 +2,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { urlIdOf } from '../../../src/core/delivery/delivery.ts'
 import { maxEndedReplays, replaysKeptMs, type ReplayCommand } from '../../../src/core/replay/replay-events.ts'
-import { destinationsOf, noTotals, overlaps, type CallRange, type DeadLetterChoice, type DeadLetterRange } from '../../../src/core/replay/replay-job.ts'
-import { maxChoiceLength, maxDeadLetterIds, maxUnfinishedReplays } from '../../../src/core/replay/replay-rules.ts'
+import {
+  destinationsOf,
+  noTotals,
+  overlaps,
+  type CallRange,
+  type DeadLetterChoice,
+  type DeadLetterRange,
+} from '../../../src/core/replay/replay-job.ts'
+import {
+  maxChoiceLength,
+  maxDeadLetterIds,
+  maxUnfinishedReplays,
+} from '../../../src/core/replay/replay-rules.ts'
 import { replayPlan } from '../../../src/core/replay/replayed-delivery.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'

@@ -5,7 +5,14 @@ import { deliveryEvent, type DeliveryEvent } from '../../../src/core/ledger/deli
 import { noTally } from '../../../src/core/ledger/result-codes.ts'
 import type { Tally } from '../../../src/core/ledger/tally.ts'
 import { RollupFold, type RollupDelta, type RollupState } from '../../../src/core/statistics/rollup-fold.ts'
-import { addRollup, subjectKey, type RollupCounts, quantileOf, maxPoints, pointsOf } from '../../../src/core/statistics/rollup.ts'
+import {
+  addRollup,
+  subjectKey,
+  type RollupCounts,
+  quantileOf,
+  maxPoints,
+  pointsOf,
+} from '../../../src/core/statistics/rollup.ts'
 import { destinationFiguresOf } from '../../../src/core/statistics/views.ts'
 
 const groups = { calls: 'group', retries: 'group.retries' }

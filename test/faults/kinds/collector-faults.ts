@@ -1,6 +1,15 @@
 import type { Seat } from '../fleet.ts'
 import type { FaultKind } from './fault-kinds.ts'
-import { type Fault, type FaultContext, type Injection, describeMs, pause, recovered, seconds, withSeat } from './fault.ts'
+import {
+  type Fault,
+  type FaultContext,
+  type Injection,
+  describeMs,
+  pause,
+  recovered,
+  seconds,
+  withSeat,
+} from './fault.ts'
 
 /** It answers what it has, within the deadline of a batch. */
 const stopMs = 20_000

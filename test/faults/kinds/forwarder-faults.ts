@@ -1,7 +1,16 @@
 import type { Seat } from '../fleet.ts'
 import { sessionTimeoutMs, tierSets, webhookTimeoutMs } from '../rig.ts'
 import type { FaultKind } from './fault-kinds.ts'
-import { type Fault, type FaultContext, type Injection, describeMs, pause, recovered, seconds, withSeat } from './fault.ts'
+import {
+  type Fault,
+  type FaultContext,
+  type Injection,
+  describeMs,
+  pause,
+  recovered,
+  seconds,
+  withSeat,
+} from './fault.ts'
 
 /** Beyond the webhook timeout, for publishing and the last commit; and as much again for a busy machine. */
 const drainMs = webhookTimeoutMs + 2 * 5_000

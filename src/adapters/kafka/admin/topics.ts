@@ -3,7 +3,14 @@ import type { Admin, ITopicConfig, Kafka } from 'kafkajs'
 import { tierOfTopic, topicNames, type Tier } from '../../../core/topics.ts'
 import { PostriderError } from '../../../errors.ts'
 import { describeTopics, fixTopics, isDurable, untilBrokersKnow, type FoundTopic } from './topic-settings.ts'
-import { describeRequirement, durabilityOf, meets, topicSpecs, type TopicConfig, type TopicSpec } from './topic-specs.ts'
+import {
+  describeRequirement,
+  durabilityOf,
+  meets,
+  topicSpecs,
+  type TopicConfig,
+  type TopicSpec,
+} from './topic-specs.ts'
 
 /** Kafka's error for a topic that another process has just created. */
 const alreadyExists = 'TOPIC_ALREADY_EXISTS'

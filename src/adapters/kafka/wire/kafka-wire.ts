@@ -1,5 +1,3 @@
-
-
 // Kafka's encoding of requests and answers, in the versions before its flexible one.
 
 export const int16 = (value: number): Buffer => {

@@ -5,7 +5,26 @@ import { maxUnpackedBytes, unpack } from '../compression/unpack.ts'
 import type { PartitionBatch } from '../producer/partition-write.ts'
 import { Cursor, sizeOfVarint } from './kafka-wire.ts'
 import { messageHead, minMessageBytes, readMessages } from './message-set.ts'
-import { lengthAt, magicAt, attributesAt, lastOffsetDeltaAt, firstTimestampAt, maxTimestampAt, countAt, headBytes, behindLength, magic, codecBits, appendTime, RecordBatches, RecordPlaces, UnreadableBatch, producerIdAt, transactional, control } from './record-batches.ts'
+import {
+  lengthAt,
+  magicAt,
+  attributesAt,
+  lastOffsetDeltaAt,
+  firstTimestampAt,
+  maxTimestampAt,
+  countAt,
+  headBytes,
+  behindLength,
+  magic,
+  codecBits,
+  appendTime,
+  RecordBatches,
+  RecordPlaces,
+  UnreadableBatch,
+  producerIdAt,
+  transactional,
+  control,
+} from './record-batches.ts'
 import { writeRecordHead } from './record-bundle.ts'
 
 /** Length, attributes, two deltas, no key, no value, no headers. */

@@ -2,7 +2,21 @@ import type { Socket } from 'node:net'
 import { Client, errors, type Dispatcher } from 'undici'
 import { Connection } from '../connection.ts'
 import type { HeadTemplate } from '../head-template.ts'
-import { ClosedByServer, isEncoding, keepAliveOf, MalformedResponse, maxInterims, maxPartBytes, maxRawBytes, NotHttp, ResponseTooLong, saysClose, tooLongHeader, tooLongResponse, tooManyInterims } from '../response.ts'
+import {
+  ClosedByServer,
+  isEncoding,
+  keepAliveOf,
+  MalformedResponse,
+  maxInterims,
+  maxPartBytes,
+  maxRawBytes,
+  NotHttp,
+  ResponseTooLong,
+  saysClose,
+  tooLongHeader,
+  tooLongResponse,
+  tooManyInterims,
+} from '../response.ts'
 
 /**
  * undici's own limit. Every header beyond it makes undici create an error, for all that it reads at once: thousands, which

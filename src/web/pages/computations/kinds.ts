@@ -1,4 +1,11 @@
-import type { Route, Routes, ComputationAnswer, CountedComputationAnswer, ListPage, SyncAnswer } from '../../api/routes.ts'
+import type {
+  Route,
+  Routes,
+  ComputationAnswer,
+  CountedComputationAnswer,
+  ListPage,
+  SyncAnswer,
+} from '../../api/routes.ts'
 
 /** What audiences and computed traits have in common is written once; this is what differs. */
 export interface Kind {

@@ -4,7 +4,14 @@ import type { DestinationAnswer, DestinationSummary } from '../../api/routes.ts'
 import { query } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
-import { PauseDialog, ResumeDialog, SecretDialog, SwitchDialog, TestDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
+import {
+  PauseDialog,
+  ResumeDialog,
+  SecretDialog,
+  SwitchDialog,
+  TestDialog,
+  TryAgainDialog,
+} from '../../components/destination-dialogs.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Note } from '../../components/notices.tsx'
 import { ReplayDialog } from '../../components/replay-dialog.tsx'

@@ -2,7 +2,19 @@ import { absoluteText } from '../../components/figures.ts'
 import { Badge } from '../../components/text.tsx'
 import { now, Ago } from '../../components/time.tsx'
 import { DeadLetterLink } from './destinations.tsx'
-import { namesOf, waitText, beginsWait, receivedAt, stateNames, stepWords, type CallDelivery, type CallStep, type CallCopy, entriesOf, type TimelineEntry } from './words.ts'
+import {
+  namesOf,
+  waitText,
+  beginsWait,
+  receivedAt,
+  stateNames,
+  stepWords,
+  type CallDelivery,
+  type CallStep,
+  type CallCopy,
+  entriesOf,
+  type TimelineEntry,
+} from './words.ts'
 
 interface Mark {
   at: number

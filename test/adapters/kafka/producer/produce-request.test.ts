@@ -4,10 +4,17 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { PartitionBatch } from '../../../../src/adapters/kafka/producer/partition-write.ts'
 import { encodeRecord, type PlainRecord } from '../../../../src/adapters/kafka/producer/plain-record.ts'
-import { decodeProduceResponse, encodeProduceRequest } from '../../../../src/adapters/kafka/producer/produce-request.ts'
+import {
+  decodeProduceResponse,
+  encodeProduceRequest,
+} from '../../../../src/adapters/kafka/producer/produce-request.ts'
 import { anonymous } from '../../../../src/adapters/kafka/producer/sequences.ts'
 import { RecordList } from '../../../../src/adapters/kafka/wire/read-batches.ts'
-import { headerBytes, RecordBundle, type ValueWriter } from '../../../../src/adapters/kafka/wire/record-bundle.ts'
+import {
+  headerBytes,
+  RecordBundle,
+  type ValueWriter,
+} from '../../../../src/adapters/kafka/wire/record-bundle.ts'
 import { RecordEncoder } from '../../../../src/adapters/kafka/wire/record-encoder.ts'
 
 interface ProduceOptions {

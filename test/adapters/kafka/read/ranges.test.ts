@@ -6,10 +6,7 @@ import { createTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { Brokers } from '../../../../src/adapters/kafka/link/brokers.ts'
 import { readBetween, readSpans } from '../../../../src/adapters/kafka/read/read-range.ts'
-import {
-  topicRanges,
-  type OffsetRange,
-} from '../../../../src/adapters/kafka/read/topic-offsets.ts'
+import { topicRanges, type OffsetRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
 import { PostriderError } from '../../../../src/errors.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 import { silentLog } from '../../../support/silent-log.ts'

@@ -5,7 +5,11 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { compressSync as compressSnappy } from 'snappy'
 import { writeVarint } from '../../../../src/adapters/kafka/wire/kafka-wire.ts'
-import { readBatches, UnpackAllowance, type AbortedTransaction } from '../../../../src/adapters/kafka/wire/read-batches.ts'
+import {
+  readBatches,
+  UnpackAllowance,
+  type AbortedTransaction,
+} from '../../../../src/adapters/kafka/wire/read-batches.ts'
 import { codecs, lz4Frame } from '../compression/streams.ts'
 
 const require = createRequire(import.meta.url)

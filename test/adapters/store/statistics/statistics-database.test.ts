@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { inTransaction, openView } from '../../../../src/adapters/store/view-file.ts'
-import { AttemptTable, StatisticsDatabase, type FoldedBatch, makeStatisticsTables } from '../../../../src/operators/statistics/database.ts'
+import {
+  AttemptTable,
+  StatisticsDatabase,
+  type FoldedBatch,
+  makeStatisticsTables,
+} from '../../../../src/operators/statistics/database.ts'
 import type { AttemptFilter, AttemptPlace } from '../../../../src/operators/statistics/series.ts'
 import { temporaryFolder } from '../../../support/deployment/rig.ts'
 

@@ -5,7 +5,17 @@ import { may } from '../../../app/session.ts'
 import { Dialog } from '../../../components/dialog.tsx'
 import { countOf } from '../../../components/figures.ts'
 import { Failure, say } from '../../../components/notices.tsx'
-import { changedFields, draftFields, draftOf, type Draft, labelOf, shownText, type DraftField, bodyOf, rebased } from './draft.ts'
+import {
+  changedFields,
+  draftFields,
+  draftOf,
+  type Draft,
+  labelOf,
+  shownText,
+  type DraftField,
+  bodyOf,
+  rebased,
+} from './draft.ts'
 import { FormFields } from './form-fields.tsx'
 
 interface SettingsProps {
