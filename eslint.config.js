@@ -24,7 +24,6 @@ const kafkajsInternals =
 /** In a folder of `operators`: what talks to Kafka or keeps a file, and what a terminal shows. */
 const kafkaSide = [
   'kafka',
-  'open',
   'store',
   'database',
   'follower',
@@ -33,7 +32,7 @@ const kafkaSide = [
   'entry-reader',
   'trace-database',
 ]
-const terminalSide = ['command', 'file-command', 'overview-page', 'actor']
+const terminalSide = ['command', 'file-command', 'open', 'actor']
 const sideFiles = (names) => names.map((name) => `src/operators/*/${name}.ts`)
 
 const stage = (name, ignores = []) => ({

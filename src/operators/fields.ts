@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { maxLength } from './schemas.ts'
+import { maxLength } from './check.ts'
 import type { Operation } from './operation.ts'
 
 /** A field of an operation's query or body, for flags and forms. */

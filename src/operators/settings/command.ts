@@ -8,9 +8,9 @@ import { count, printable, table, print, printJson } from '../../cli/terminal.ts
 import { PostriderError } from '../../errors.ts'
 import type { SourceView } from '../sources/sources.ts'
 import type { TokenView } from '../tokens/tokens.ts'
-import { settingsYaml } from './file-command.ts'
+import { changeLines, settingsYaml } from './file-command.ts'
 import type { GivenSettingsFile } from './file-schema.ts'
-import type { HistoryEntry, ChangedSetting } from './history.ts'
+import type { HistoryEntry } from './history.ts'
 
 interface Rotation {
   dryRun: boolean
@@ -84,25 +84,6 @@ export const settingsShapes: Readonly<Record<string, CommandShape>> = {
     json: ({ settings }: { settings: GivenSettingsFile }) => settings,
     text: ({ settings }: { settings: GivenSettingsFile }) => settingsYaml(settings).trimEnd(),
   },
-}
-
-const maxValueLength = 200
-
-/** What changed of one thing, for people: its name, and a line for each field. */
-export function changeLines({ kind, id, created, changes }: ChangedSetting): string[] {
-  const sign = created ? '+' : '~'
-  return [
-    `${sign} ${kind} ${id}`,
-    ...changes.map(({ field, from, to }) =>
-      created ? `    ${field}: ${shown(to)}` : `    ${field}: ${shown(from)} -> ${shown(to)}`,
-    ),
-  ]
-}
-
-function shown(value: unknown): string {
-  if (value === null) return 'none'
-  const text = printable(typeof value === 'string' ? value : JSON.stringify(value))
-  return text.length <= maxValueLength ? text : `${text.slice(0, maxValueLength)}…`
 }
 
 export const skipCommand = (): Command =>

@@ -7,13 +7,12 @@ import { Document, isMap, isPair, isScalar, isSeq, LineCounter, parseDocument, v
 import { runAction } from '../../cli/context.ts'
 import { repeatable, sizeOf, usageError, type JsonFlag } from '../../cli/flags.ts'
 import { inSession } from '../../cli/operations/session.ts'
-import { count, print, printJson } from '../../cli/terminal.ts'
+import { count, print, printable, printJson } from '../../cli/terminal.ts'
 import type { Environment } from '../../config/read-environment.ts'
 import { variableNames } from '../../config/variables.ts'
 import { parsed } from '../check.ts'
 import { maxFaults } from '../../core/decision.ts'
 import { messageOf, PostriderError, type ErrorCode } from '../../errors.ts'
-import { changeLines } from './command.ts'
 import {
   secretPrefix,
   settingsFile,
@@ -23,6 +22,7 @@ import {
 } from './file-schema.ts'
 import { applySettings, type ApplyReport } from './file.ts'
 import { SettingsRefused } from './writer.ts'
+import type { ChangedSetting } from './history.ts'
 
 /** As much as the admin API takes. */
 const maxBytes = 8 << 20
@@ -244,4 +244,23 @@ export function checkPrefixes(prefixes: readonly string[]): void {
       throw usageError(
         `--secret-prefix is ${JSON.stringify(prefix)}; it takes what names of variables begin with: 3 to 128 of A-Z a-z 0-9 _, no digit first`,
       )
+}
+
+const maxValueLength = 200
+
+/** What changed of one thing, for people: its name, and a line for each field. */
+export function changeLines({ kind, id, created, changes }: ChangedSetting): string[] {
+  const sign = created ? '+' : '~'
+  return [
+    `${sign} ${kind} ${id}`,
+    ...changes.map(({ field, from, to }) =>
+      created ? `    ${field}: ${shown(to)}` : `    ${field}: ${shown(from)} -> ${shown(to)}`,
+    ),
+  ]
+}
+
+function shown(value: unknown): string {
+  if (value === null) return 'none'
+  const text = printable(typeof value === 'string' ? value : JSON.stringify(value))
+  return text.length <= maxValueLength ? text : `${text.slice(0, maxValueLength)}…`
 }

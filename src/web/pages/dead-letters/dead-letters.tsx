@@ -10,7 +10,15 @@ import { Replays } from '../../components/replays.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
 import { now } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
-import { chosenFilters, isAllSelected, useReplays, choose, noneText, unreadableText } from './filters.ts'
+import {
+  chosenFilters,
+  isAllSelected,
+  useReplays,
+  choose,
+  filterValues,
+  isChosen,
+  noneText,
+} from './filters.ts'
 import { groupKey, Groups, type Group, List } from './list.tsx'
 import { ReplayDialog, type ReplayChoice } from './replay-dialog.tsx'
 
@@ -138,27 +146,6 @@ function ReplayButton({ count, replay }: { count: number; replay: () => void }) 
     >
       {count === 0 ? 'Replay selected' : `Replay ${countOf(count, 'dead letter')}`}
     </button>
-  )
-}
-
-/** A group's value of each filter, as the filter has it. */
-export const filterValues = ({
-  destinationId,
-  reason,
-  status,
-}: Omit<Group, 'count' | 'firstAt' | 'lastAt'>) => ({
-  destination: destinationId ?? noneText,
-  reason: reason ?? unreadableText,
-  status: String(status ?? noneText),
-})
-
-export const isChosen = (group: Group): boolean => {
-  const { destination, reason, status } = chosenFilters()
-  const values = filterValues(group)
-  return (
-    (destination === '' || values.destination === destination) &&
-    (reason === '' || values.reason === reason) &&
-    (status === '' || values.status === status)
   )
 }
 

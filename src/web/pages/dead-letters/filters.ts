@@ -1,6 +1,7 @@
 // What the page shows of the dead letters, as the URL has it.
 import { useLive } from '../../api/live.ts'
 import { query, setQuery } from '../../app/address.ts'
+import type { Group } from './list.tsx'
 
 export const noneText = '(none)'
 export const unreadableText = 'unreadable'
@@ -49,3 +50,24 @@ const limit = 200
 
 /** Replays of dead letters, the oldest first. */
 export const useReplays = () => useLive('GET /replays', { query: { of: 'dead_letters', limit } }, 5_000)
+
+/** A group's value of each filter, as the filter has it. */
+export const filterValues = ({
+  destinationId,
+  reason,
+  status,
+}: Omit<Group, 'count' | 'firstAt' | 'lastAt'>) => ({
+  destination: destinationId ?? noneText,
+  reason: reason ?? unreadableText,
+  status: String(status ?? noneText),
+})
+
+export const isChosen = (group: Group): boolean => {
+  const { destination, reason, status } = chosenFilters()
+  const values = filterValues(group)
+  return (
+    (destination === '' || values.destination === destination) &&
+    (reason === '' || values.reason === reason) &&
+    (status === '' || values.status === status)
+  )
+}

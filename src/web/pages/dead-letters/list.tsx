@@ -6,8 +6,7 @@ import { NoValue, Empty, Note } from '../../components/notices.tsx'
 import { PagedTable, type Column, Table } from '../../components/table.tsx'
 import { MessageLink } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
-import { filterValues, isChosen } from './dead-letters.tsx'
-import { chosenFilters, choose } from './filters.ts'
+import { filterValues, isChosen, chosenFilters, choose } from './filters.ts'
 
 /** Single dead letters, the newest first. */
 export function List({
