@@ -374,7 +374,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-delete-that-a-choice-of-types-keeps-away',
-    file: 'src/core/settings/destination-options.ts',
+    file: 'src/core/call/filter.ts',
     find: "if (type === 'delete') return null\n  if (names",
     replace: 'if (names',
     test: {
@@ -384,7 +384,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-condition-that-is-not-asked',
-    file: 'src/core/settings/destination-options.ts',
+    file: 'src/core/call/filter.ts',
     find: 'return verdict ? null : filtered',
     replace: 'return null',
     test: {
@@ -395,7 +395,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-condition-that-fails-counts-as-yes',
-    file: 'src/core/settings/destination-options.ts',
+    file: 'src/core/call/filter.ts',
     find: "if (typeof verdict !== 'boolean') return { reason: 'filtered', fault: verdict.reason }",
     replace: "if (typeof verdict !== 'boolean') return null",
     test: {

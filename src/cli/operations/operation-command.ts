@@ -7,11 +7,17 @@ import { runAction } from '../context.ts'
 import { flagError, type JsonFlag } from '../flags.ts'
 import { print, printable, printJson, table, withProgress, type ProgressBar } from '../terminal.ts'
 import { addFlags, flagOf, givenFields } from './flags-of-fields.ts'
-import { perform, type Asked, type PerformOptions, inSession, type CommandSession } from './session.ts'
+import {
+  perform,
+  type AskedOperation,
+  type OperationOptions,
+  inSession,
+  type CommandSession,
+} from './session.ts'
 
 export type Options = Readonly<Record<string, unknown>>
 
-type Read = (session: CommandSession) => Partial<Asked> | Promise<Partial<Asked>>
+type Read = (session: CommandSession) => Partial<AskedOperation> | Promise<Partial<AskedOperation>>
 
 /** What a command has beside what its operation says. */
 export interface CommandShape {
@@ -32,7 +38,7 @@ export interface CommandShape {
    */
   read?(options: Options, args: readonly string[]): Read | Promise<Read>
   /** In place of performing it once and printing the answer. */
-  run?(asked: Asked, session: CommandSession, options: Options): Promise<void>
+  run?(asked: AskedOperation, session: CommandSession, options: Options): Promise<void>
   /** An item of a list, in place of a row. */
   item?(item: never): string
   /** A list's columns. */
@@ -110,7 +116,12 @@ interface Running {
   json: boolean
 }
 
-async function run(operation: Operation, shape: CommandShape, asked: Asked, given: Running): Promise<void> {
+async function run(
+  operation: Operation,
+  shape: CommandShape,
+  asked: AskedOperation,
+  given: Running,
+): Promise<void> {
   const { session, json } = given
   if (isList(operation)) return printList(operation, shape, asked, given)
   const body = await performed(operation, asked, session, shape)
@@ -124,7 +135,7 @@ async function run(operation: Operation, shape: CommandShape, asked: Asked, give
 /** The answer of an operation in this process, with its progress on the terminal. */
 export const performed = (
   operation: Operation,
-  asked: Asked,
+  asked: AskedOperation,
   session: CommandSession,
   shape: CommandShape = {},
 ): Promise<unknown> =>
@@ -136,7 +147,7 @@ export function optionsOf(
   operation: Operation,
   { services, signal }: CommandSession,
   { names = {} }: CommandShape,
-): PerformOptions {
+): OperationOptions {
   const flags = new Map(
     fieldsOf(operation).map((field) => [field.name, flagOf(field, operation.flags ?? {})]),
   )
@@ -159,7 +170,7 @@ interface Page {
 async function printList(
   operation: Operation,
   shape: CommandShape,
-  asked: Asked,
+  asked: AskedOperation,
   { session, limit, json }: Running,
 ): Promise<void> {
   const most = limit ?? (json ? Infinity : defaultLimit)

@@ -13,7 +13,7 @@ import { openServices, type OpenServices } from '../services.ts'
 import { withProgress } from '../terminal.ts'
 
 /** What a command asks an operation for. */
-export interface Asked {
+export interface AskedOperation {
   params?: Readonly<Record<string, string>>
   query?: Readonly<Record<string, unknown>>
   body?: unknown
@@ -24,7 +24,7 @@ export interface Asked {
   ifMatch?: string | null
 }
 
-export interface PerformOptions {
+export interface OperationOptions {
   services: ConsoleServices
   signal: AbortSignal
   onProgress?: (state: object) => void
@@ -33,7 +33,11 @@ export interface PerformOptions {
 }
 
 /** Does in this process what a request to a console would have done, as an admin. Throws `usage` that names each wrong flag. */
-export async function perform(operation: Operation, asked: Asked, options: PerformOptions): Promise<unknown> {
+export async function perform(
+  operation: Operation,
+  asked: AskedOperation,
+  options: OperationOptions,
+): Promise<unknown> {
   const answer = await begin(operation, asked, options)
   if ('stream' in answer) throw new PostriderError('invariant', `${operation.id} has no end`)
   if ('status' in answer) return answer.body
@@ -43,15 +47,15 @@ export async function perform(operation: Operation, asked: Asked, options: Perfo
 /** The same for an operation that streams. */
 export async function performStream(
   operation: Operation,
-  asked: Asked,
-  options: PerformOptions,
+  asked: AskedOperation,
+  options: OperationOptions,
 ): Promise<StreamAnswer> {
   const answer = await begin(operation, asked, options)
   if ('stream' in answer) return answer
   throw new PostriderError('invariant', `${operation.id} is no stream`)
 }
 
-const begin = (operation: Operation, asked: Asked, options: PerformOptions) =>
+const begin = (operation: Operation, asked: AskedOperation, options: OperationOptions) =>
   named(options, () => {
     const { params = {}, query = {}, body } = asked
     const given = checked(operation, { params, query, body: operation.body && (body ?? {}) })
@@ -72,7 +76,7 @@ const begin = (operation: Operation, asked: Asked, options: PerformOptions) =>
   })
 
 /** What the API refuses, by the names of flags. What a rule refuses says whose it is already. */
-async function named<T>({ nameOf }: PerformOptions, work: () => Promise<T> | T): Promise<T> {
+async function named<T>({ nameOf }: OperationOptions, work: () => Promise<T> | T): Promise<T> {
   try {
     return await work()
   } catch (error) {

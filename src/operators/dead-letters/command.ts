@@ -18,7 +18,7 @@ interface Origin {
 }
 
 /** What stands on the page; the rest is for machines. */
-export interface WholeDeadLetter {
+export interface ShownDeadLetter {
   id: string
   failedAt: string
   reason: string | null
@@ -54,14 +54,14 @@ export interface WholeDeadLetter {
   /** Of one that cannot be read. */
   value?: Bytes | null
   /** Of a delivery, the oldest first. */
-  earlier?: WholeDeadLetter[]
+  earlier?: ShownDeadLetter[]
 }
 
 /** All of it, for people: of a delivery each time it failed. */
-export const pageOf = (deadLetter: WholeDeadLetter): string =>
+export const pageOf = (deadLetter: ShownDeadLetter): string =>
   [...(deadLetter.earlier ?? []), deadLetter].map(partOf).join('\n\n')
 
-function partOf(deadLetter: WholeDeadLetter): string {
+function partOf(deadLetter: ShownDeadLetter): string {
   const { id, failedAt, reason, detail, delivery, origin, omittedBytes } = deadLetter
   if (origin === null)
     return lines([
@@ -116,7 +116,7 @@ function lines(all: Line[]): string {
     .join('\n')
 }
 
-type Outcome = NonNullable<WholeDeadLetter['delivery']>['outcomes'][number]
+type Outcome = NonNullable<ShownDeadLetter['delivery']>['outcomes'][number]
 
 function outcomeOf({ kind, status, durationMs, at, detail }: Outcome): string {
   const what = status === null ? kind : `${kind} ${status}`

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { z } from 'zod'
 import { flagError, namesOf, repeatable } from '../../cli/flags.ts'
 import { performed, type Options, type CommandShape } from '../../cli/operations/operation-command.ts'
-import type { Asked, CommandSession } from '../../cli/operations/session.ts'
+import type { AskedOperation, CommandSession } from '../../cli/operations/session.ts'
 import {
   printable,
   table,
@@ -173,7 +173,11 @@ export function rateIn({ rate: text }: JobFlags): number | undefined {
   throw flagError('--rate', text, 'a number per second, such as 50 or 50/s')
 }
 
-export async function performReplay(asked: Asked, session: CommandSession, options: Options): Promise<void> {
+export async function performReplay(
+  asked: AskedOperation,
+  session: CommandSession,
+  options: Options,
+): Promise<void> {
   const { dryRun, detach, json = false } = options as JobFlags
   if (dryRun) return showDryRun(asked, session, json)
   const status = (await performed(operationOf('startReplay'), asked, session)) as Status
@@ -193,7 +197,7 @@ export async function performReplay(asked: Asked, session: CommandSession, optio
   await follow(id, session, json)
 }
 
-async function showDryRun(asked: Asked, session: CommandSession, json: boolean): Promise<void> {
+async function showDryRun(asked: AskedOperation, session: CommandSession, json: boolean): Promise<void> {
   const report = (await performed(operationOf('dryRunReplay'), asked, session)) as DryRun
   if (json) printJson(report)
   else print(dryRunText(report))

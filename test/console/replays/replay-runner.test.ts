@@ -148,7 +148,7 @@ test('a replay whose destination is disabled while it runs leaves its place, and
   await until(() => runs.begun.filter((id) => id === 'first-0').length === 2, 600_000)
 })
 
-test('a replay whose destination is paused over and over reads the ledger on, not anew', async (t) => {
+test('a replay whose destination is paused over and over reads the ledger once', async (t) => {
   quickTime(t)
   const runs = new Runs(['crm'])
   runs.ask('long', 'crm')
