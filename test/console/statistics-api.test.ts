@@ -173,7 +173,7 @@ test('statistics, attempts, users’ calls, processes and audits by the API agre
   assert.match(await run('system'), /^PROCESS +STATE /)
   const wrong = await runCommand(t, deployment, '', 'stats', 'total', '--window', 'x', '--step', 'y')
   assert.equal(wrong.status, 2)
-  assert.match(wrong.stderr, /--window .*; --step /)
+  assert.match(wrong.stderr, /--window: .*; --step: /)
   assert.equal((await runCommand(t, deployment, '', 'stats', 'source', 'none')).status, 1)
 
   await appendErasures(deployment, { userId: 'u-1' })
