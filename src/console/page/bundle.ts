@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { build, stop, type Metafile, type Plugin } from 'esbuild'
 import { optionFields } from '../../operators/destinations/option-fields.ts'
 
-const web = join(import.meta.dirname, '../../../web')
+const web = join(import.meta.dirname, '../../web')
 /** Where browsers find what is not the page itself. */
 const assets = '/assets/'
 

@@ -32,7 +32,7 @@ const types: Record<string, string> = {
 }
 
 /** Of the build, or of the checkout. */
-const root = join(import.meta.dirname, '../../../..')
+const root = join(import.meta.dirname, '../../..')
 const builtFolders = [join(root, 'web'), join(root, 'dist/web')]
 
 let loading: Promise<PageFiles | null> | null = null
