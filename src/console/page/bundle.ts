@@ -57,8 +57,8 @@ const bundle = (plugins: Plugin[]) =>
     jsx: 'automatic',
     jsxImportSource: 'preact',
     legalComments: 'none',
-    // The schemas that they come from are not for browsers.
-    define: { OPTION_FIELDS: JSON.stringify(optionFields()) },
+    // The schemas that they come from are not for browsers. A text: what is none becomes a script of its own.
+    define: { OPTION_FIELDS: JSON.stringify(JSON.stringify(optionFields())) },
     logLevel: 'silent',
   })
 

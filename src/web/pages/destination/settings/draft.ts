@@ -2,9 +2,9 @@
 import type { OptionField } from '../../../../operators/destinations/option-fields.ts'
 import type { DestinationAnswer } from '../../../api/routes.ts'
 
-/** The bundle has it from src/operators/destinations/option-fields.ts. */
-declare const OPTION_FIELDS: readonly OptionField[]
-export const optionFields = OPTION_FIELDS
+/** As JSON. The bundle has it from src/operators/destinations/option-fields.ts. */
+declare const OPTION_FIELDS: string
+export const optionFields = JSON.parse(OPTION_FIELDS) as readonly OptionField[]
 
 /** A delete always reaches a destination: there is nothing to choose. */
 export const choicesOf = ({ choices }: OptionField): readonly string[] =>
