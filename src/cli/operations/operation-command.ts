@@ -51,6 +51,8 @@ export interface CommandShape {
   json?(body: never): unknown
   /** All of an answer, for people. */
   text?(body: never, session: CommandSession): string
+  /** The operation's error in the words of the command. */
+  explained?(error: unknown): unknown
   /** Whether the command has failed all the same: exit code 1, and what is said of it. */
   hasFailed?(body: never): boolean | string
 }
@@ -141,7 +143,9 @@ export const performed = (
 ): Promise<unknown> =>
   withProgress((bar) =>
     perform(operation, asked, { ...optionsOf(operation, session, shape), onProgress: shownOn(bar) }),
-  )
+  ).catch((error: unknown) => {
+    throw shape.explained?.(error) ?? error
+  })
 
 export function optionsOf(
   operation: Operation,

@@ -16,7 +16,7 @@ import type { regulationReportSchema, suppressionSchema } from '../suppression/o
 import { type reportOf, resumedOf } from './deletions.ts'
 import type { deletionSchema, deletionStatusSchema } from './operations.ts'
 import { plannedDeletion } from './request.ts'
-import { checkUserIds } from './user-ids.ts'
+import { checkUserIds, UsersRefused } from './user-ids.ts'
 
 type Summary = z.output<typeof deletionSchema>
 type Status = z.output<typeof deletionStatusSchema>
@@ -93,8 +93,16 @@ const regulation = (
     checkUserIds(userIds, place)
     return () => ({ body: { regulationType: typeOf(options as { delete?: true }), subjectIds: userIds } })
   },
+  explained: (error) =>
+    error instanceof UsersRefused
+      ? new UsersRefused(error.faults.map((fault) => ({ ...fault, message: asArgument(fault.message) })))
+      : error,
   text: regulationText,
 })
+
+/** Users have no names of fields here: they are counted. */
+const asArgument = (message: string): string =>
+  message.replace(/^subjectIds\.(\d+)/, (_, index) => `id ${Number(index) + 1}`)
 
 const atMost = `At most ${maxUsersOfRequest} users at once; a list with anything wrong in it changes nothing.`
 
