@@ -71,8 +71,8 @@ test('two secrets are active during a rotation of a secret; options are set, sho
   assert.equal(both.earlierSecret!.fingerprint, first)
   const { stdout } = await cli.run('destinations', 'show', 'crm')
   assert.ok(
-    stdout.includes(
-      `fingerprint ${both.sharedSecret!.fingerprint}\n               fingerprint ${first}, still`,
+    new RegExp(`fingerprint ${both.sharedSecret!.fingerprint}\\n +fingerprint ${first}, still active`).test(
+      stdout,
     ),
   )
   assert.match(
@@ -82,7 +82,7 @@ test('two secrets are active during a rotation of a secret; options are set, sho
   await fails(/2 shared secrets are active/, 1, 'update', 'crm', '--add-secret', 's3cret-3')
   await fails(/no shared secret with the fingerprint "x"/, 1, 'update', 'crm', '--remove-secret', 'x')
   await fails(/no shared secret to sign with/, 1, 'update', 'crm', '--remove-secret')
-  await fails(/call type "tracks" is none of/, 2, 'update', 'crm', '--types', 'tracks')
+  await fails(/--types is "tracks"; it takes identify, /, 2, 'update', 'crm', '--types', 'tracks')
   await fails(/Allowed choices are any, every/, 2, 'update', 'crm', '--deliver-to', 'all')
   await fails(/cannot be used with/, 2, 'update', 'crm', '--secret', 's3cret', '--add-secret', 's3cret')
   const left = await run('update', 'crm', '--remove-secret', first!)
@@ -90,8 +90,8 @@ test('two secrets are active during a rotation of a secret; options are set, sho
   assert.equal(left.earlierSecret, null)
   assert.partialDeepStrictEqual(
     await run(
-      ...['update', 'crm', '--remove-secret', '--standard-webhooks', 'off', '--types', 'all'],
-      ...['--all-events', '--deliver-to', 'any'],
+      ...['update', 'crm', '--remove-secret', '--standard-webhooks', 'off', '--no-types'],
+      ...['--no-events', '--deliver-to', 'any'],
     ),
     { standardWebhooks: false, types: null, events: null, deliverTo: 'any', sharedSecret: null },
   )

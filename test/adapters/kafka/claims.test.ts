@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import kafkajs, { type Kafka } from 'kafkajs'
-import { groupMember, listener } from './group-member.ts'
+import kafkajs from 'kafkajs'
+import { groupMember, listener, withConsumers } from './group-member.ts'
 import type { OwnedPartitions } from '../../../src/adapters/kafka/group/sticky-assigner.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
@@ -11,12 +11,11 @@ test('a member whose consumer broke off claims its partitions under the generati
   const deployment = await deploy(t, { PARTITIONS_CALLS: '4' })
   const { kafka, config, topics, admin } = deployment
   let heartbeats = 0
-  const watched = Object.create(kafka) as Kafka
-  watched.consumer = (options) => {
+  const watched = withConsumers(kafka, (options) => {
     const consumer = kafka.consumer(options)
     consumer.on('consumer.heartbeat', () => void heartbeats++)
     return consumer
-  }
+  })
   const source = groupMember(deployment, { kafka: watched, sessionTimeoutMs: 6_000 })
   let assigned = 0
   let lost = 0

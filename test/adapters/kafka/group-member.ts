@@ -1,3 +1,4 @@
+import type { Consumer, ConsumerConfig, Kafka } from 'kafkajs'
 import { GroupSource, type GroupSourceOptions } from '../../../src/adapters/kafka/group/group-source.ts'
 import type { RecordListener } from '../../../src/forwarder/consume/record-source.ts'
 import type { deploy } from '../../support/deployment/deployment.ts'
@@ -29,3 +30,7 @@ export const listener = (given: Partial<RecordListener> = {}): RecordListener =>
   fetched() {},
   ...given,
 })
+
+/** The client with other consumers: a copy, as what it is known by lies in members of its own. */
+export const withConsumers = (kafka: Kafka, consumer: (options: ConsumerConfig) => Consumer): Kafka =>
+  Object.assign(Object.create(Object.getPrototypeOf(kafka) as object) as Kafka, kafka, { consumer })

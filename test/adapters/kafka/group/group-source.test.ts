@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Consumer, ConsumerConfig, Kafka } from 'kafkajs'
-import { groupMember, listener } from '../group-member.ts'
+import { groupMember, listener, withConsumers } from '../group-member.ts'
 import { someCall } from '../../../support/calls/calls.ts'
 import { deploy } from '../../../support/deployment/deployment.ts'
 import { until } from '../../../support/until.ts'
@@ -10,11 +9,9 @@ test('a consumer that waits forever, for whatever reason, is replaced', async (t
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const { kafka } = deployment
   let made = 0
-  const hanging = Object.assign(Object.create(kafka) as Kafka, {
-    consumer(options: ConsumerConfig): Consumer {
-      const consumer = kafka.consumer(options)
-      return ++made > 1 ? consumer : { ...consumer, connect: () => new Promise(() => {}) }
-    },
+  const hanging = withConsumers(kafka, (options) => {
+    const consumer = kafka.consumer(options)
+    return ++made > 1 ? consumer : { ...consumer, connect: () => new Promise(() => {}) }
   })
   const source = groupMember(deployment, { kafka: hanging, maxStallMs: 5_000 })
   let read = 0
