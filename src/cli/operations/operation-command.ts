@@ -134,16 +134,22 @@ async function run(
   if (typeof failure === 'string') console.error(`postrider: ${failure}`)
 }
 
-/** The answer of an operation in this process, with its progress on the terminal. */
+/** The answer of an operation in this process, with its progress on the terminal. @param also told of it */
 export const performed = (
   operation: Operation,
   asked: AskedOperation,
   session: CommandSession,
   shape: CommandShape = {},
+  also: (state: object) => void = () => {},
 ): Promise<unknown> =>
-  withProgress((bar) =>
-    perform(operation, asked, { ...optionsOf(operation, session, shape), onProgress: shownOn(bar) }),
-  ).catch((error: unknown) => {
+  withProgress((bar) => {
+    const shown = shownOn(bar)
+    const onProgress = (state: object): void => {
+      also(state)
+      shown(state)
+    }
+    return perform(operation, asked, { ...optionsOf(operation, session, shape), onProgress })
+  }).catch((error: unknown) => {
     throw shape.explained?.(error) ?? error
   })
 

@@ -198,7 +198,13 @@ async function deleteUsers(ids: string[], flags: Flags, command: Command): Promi
       if (!(await agreed(question, undefined, signal)))
         throw new PostriderError('conflict', 'not confirmed; nothing was changed')
     }
-    const report = (await performed(operationOf('createDeletion'), { body: given }, session)) as Report
+    const operation = operationOf('createDeletion')
+    let isNamed = json === true
+    const name = ({ id }: { id?: string }) => {
+      if (!isNamed) console.error(`deletion ${id}`)
+      isNamed = true
+    }
+    const report = (await performed(operation, { body: given }, session, {}, name)) as Report
     if (json) return printJson(report)
     print(sentence(report, { erased: 'erased', written: 'written' }))
     print(`\`postrider deletions show ${report.id}\` says what became of it`)

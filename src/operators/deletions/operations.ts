@@ -91,7 +91,12 @@ export const deletionResumedSchema = z
   .meta({ id: 'DeletionResumed' })
 
 export const deletionProgressSchema = z
-  .object({ phase: z.enum(['erasing', 'notifying']), done: z.number().int(), total: z.number().int() })
+  .object({
+    id: z.string().optional().describe('Of the deletion, which is finished by it should this break off.'),
+    phase: z.enum(['erasing', 'notifying']),
+    done: z.number().int(),
+    total: z.number().int(),
+  })
   .meta({ id: 'DeletionProgress' })
 
 const params = z.object({ id: z.string() })
@@ -181,10 +186,17 @@ export const deletionOperations: Operation[] = [
   }),
 ]
 
-export const optionsOf = (signal: AbortSignal, progress: (state: object) => void): DeletionOptions => ({
-  signal,
-  onProgress: (phase, done, total) => progress({ phase, done, total }),
-})
+export function optionsOf(signal: AbortSignal, progress: (state: object) => void): DeletionOptions {
+  let id: string | undefined
+  return {
+    signal,
+    onStart(requestId) {
+      id = requestId
+      progress({ id, phase: 'erasing', done: 0, total: 0 })
+    },
+    onProgress: (phase, done, total) => progress({ id, phase, done, total }),
+  }
+}
 
 /** What the end of the console breaks off is no conflict: it can be repeated, or resumed. */
 export async function untilStopped<T>(stopping: AbortSignal, work: () => Promise<T>): Promise<T> {
