@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
-import { crc32, inflateRaw } from 'node:zlib'
+// By name it could not be loaded on an older Node, which is to be told so.
+import zlib, { inflateRaw } from 'node:zlib'
 import { Output, UnpackError, endsEarly } from './output.ts'
 import { zlibError } from './node-zlib.ts'
 
@@ -35,7 +36,7 @@ export async function gunzip(bytes: Buffer, maxBytes: number): Promise<Buffer> {
     output.add(buffer)
     at += engine.bytesWritten
     if (at + trailerBytes > bytes.length) throw endsEarly()
-    if (bytes.readUInt32LE(at) !== crc32(buffer) || bytes.readUInt32LE(at + 4) !== buffer.length)
+    if (bytes.readUInt32LE(at) !== zlib.crc32(buffer) || bytes.readUInt32LE(at + 4) !== buffer.length)
       throw new UnpackError('its gzip checksum or length is wrong')
     at += trailerBytes
     if (bytes.length - at <= maxRest) return output.all()
@@ -63,7 +64,7 @@ function behindHead(bytes: Buffer, start: number): number {
   }
   if (flag & flags.checksum) {
     const end = within(bytes, at + 2)
-    if (bytes.readUInt16LE(at) !== (crc32(bytes.subarray(start, at)) & 0xffff))
+    if (bytes.readUInt16LE(at) !== (zlib.crc32(bytes.subarray(start, at)) & 0xffff))
       throw new UnpackError('the checksum of its gzip header is wrong')
     at = end
   }

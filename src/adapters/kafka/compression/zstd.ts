@@ -1,9 +1,10 @@
 import { promisify } from 'node:util'
-import { zstdDecompress } from 'node:zlib'
+// By name it could not be loaded on an older Node, which is to be told so.
+import zlib from 'node:zlib'
 import { Output, UnpackError, endsEarly } from './output.ts'
 import { zlibError } from './node-zlib.ts'
 
-const decompress = promisify(zstdDecompress)
+const decompress = promisify(zlib.zstdDecompress)
 
 /** RFC 8878. Sixteen numbers stand for frames to be skipped. */
 const frameMagic = 0xfd2fb528
