@@ -11,6 +11,8 @@ export interface Field {
   choices: readonly string[] | null
   isRequired: boolean
   isNullable: boolean
+  /** A list whose items can hold no comma: a flag takes several between commas. */
+  isOfNames: boolean
   /** A text of more than a line. */
   isLong: boolean
   /** What it is unless it is given; undefined where there is no such value. */
@@ -50,6 +52,7 @@ function fieldOf(place: Field['place'], name: string, schema: z.ZodType): Field 
     name,
     isRequired: true,
     isNullable: false,
+    isOfNames: false,
     isLong: false,
     fallback: undefined as unknown,
     text: '',
@@ -67,7 +70,8 @@ function fieldOf(place: Field['place'], name: string, schema: z.ZodType): Field 
   const { type, element } = definitionOf(inner)
   if (type === 'array') {
     const choices = choicesOf(element!)
-    return choices === undefined ? null : { ...field, type: 'list', choices }
+    const isOfNames = !element!.safeParse('a,b').success
+    return choices === undefined ? null : { ...field, type: 'list', choices, isOfNames }
   }
   if (type === 'number' || type === 'boolean') return { ...field, type, choices: null }
   const choices = choicesOf(inner)

@@ -32,12 +32,15 @@ export function addFlags(
 }
 
 function optionOf(field: Field, flag: string, isNegative: boolean): Option {
-  const { type, choices, fallback } = field
+  const { type, choices, isOfNames, fallback } = field
   const takes = `<${nounOf(field)}>`
   const text = isNegative ? `not ${field.name}` : textOf(field)
   switch (type) {
     case 'list':
-      return repeatable(`${flag} ${takes}`, `${text}; repeatable${choices ? ', or separated by commas' : ''}`)
+      return repeatable(
+        `${flag} ${takes}`,
+        `${text}; repeatable${isOfNames ? ', or separated by commas' : ''}`,
+      )
     case 'number':
       return new Option(`${flag} ${takes}`, text).argParser(numberIn)
     case 'boolean':
@@ -111,7 +114,7 @@ function valueOf(field: Field, flag: string, value: unknown, isNegative: boolean
   // `--no-…`.
   if (value === false && field.isNullable) return null
   if (field.type === 'boolean') return value === true || value === 'on'
-  if (field.type === 'list' && field.choices) return namesOf(flag, value as string[], field.choices)
+  if (field.isOfNames) return namesOf(flag, value as string[], field.choices ?? undefined)
   return value
 }
 
