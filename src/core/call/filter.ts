@@ -1,6 +1,6 @@
 import type { DestinationOptions } from '../settings/destination-options.ts'
 import { compileExpression, type CallExpression } from '../expression/call-expression.ts'
-import type { CallValues } from '../expression/call-values.ts'
+import { ExpressionFault, type CallValues } from '../expression/call-values.ts'
 import type { CallType } from './analytics-call.ts'
 
 /** Of a destination: names of track calls. */
@@ -11,12 +11,16 @@ export const maxEventNameLength = 255
 export interface CallFilter {
   /** Null where every type and event is sent. */
   names: ((type: CallType, event: string | null) => boolean) | null
+  /** Categories of which a call may deny none. */
+  consent: readonly string[] | null
   where: CallExpression | null
 }
 
+export const leftOutReasons = ['not_chosen', 'no_consent', 'filtered'] as const
+
 /** Why a call is not sent. */
 export interface LeftOut {
-  reason: 'not_chosen' | 'filtered'
+  reason: (typeof leftOutReasons)[number]
   /** Why it cannot be said whether it should be: then it is not. */
   fault: string | null
 }
@@ -26,12 +30,12 @@ export interface LeftOut {
  * that the user is to be forgotten, whatever it was chosen to get. Throws for an expression that does not compile, which
  * no command would have written.
  */
-export function callFilter({ types, events, where }: DestinationOptions): CallFilter | null {
+export function callFilter({ types, events, consent, where }: DestinationOptions): CallFilter | null {
   const names = namesFilter(types, events)
-  if (where === null) return names && { names, where: null }
+  if (where === null) return names === null && consent === null ? null : { names, consent, where: null }
   const { expression, fault } = compileExpression(where)
   if (fault !== null) throw new Error(`its condition cannot be used: ${fault}`)
-  return { names, where: expression }
+  return { names, consent, where: expression }
 }
 
 function namesFilter(
@@ -48,19 +52,36 @@ function namesFilter(
 }
 
 const notChosen: LeftOut = { reason: 'not_chosen', fault: null }
+const noConsent: LeftOut = { reason: 'no_consent', fault: null }
 const filtered: LeftOut = { reason: 'filtered', fault: null }
 
 /** Null for a call that is sent. What cannot be said counts as not matching. */
 export function leftOutBy(
-  { names, where }: CallFilter,
+  { names, consent, where }: CallFilter,
   type: CallType,
   event: string | null,
   values: () => CallValues,
 ): LeftOut | null {
   if (type === 'delete') return null
   if (names && !names(type, event)) return notChosen
+  if (consent && denies(values().read('context'), consent)) return noConsent
   if (where === null) return null
   const verdict = where.evaluate(values())
   if (typeof verdict !== 'boolean') return { reason: 'filtered', fault: verdict.reason }
   return verdict ? null : filtered
 }
+
+/**
+ * Whether a call's context denies any of the categories, in the form that Segment's consent wrappers send:
+ * `{consent: {categoryPreferences: {advertising: false}}}`. A context that cannot be read denies all.
+ */
+function denies(context: unknown, categories: readonly string[]): boolean {
+  if (context instanceof ExpressionFault) return true
+  const preferences = fieldOf(fieldOf(context, 'consent'), 'categoryPreferences')
+  return categories.some((category) => fieldOf(preferences, category) === false)
+}
+
+const fieldOf = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined

@@ -1,4 +1,5 @@
 // The life of one copy of a call, put together from what the topics hold of it: `postrider why`.
+import { leftOutReasons } from '../call/filter.ts'
 import {
   deadLetterOf,
   nothingKnown,
@@ -125,7 +126,7 @@ function supported(
       plan.every(({ destinationId: id, reason }) => {
         if (reason === null) return recorded.has(id) || !tally || (counts.get(id)?.delivered ?? 0) > 0
         if (recorded.has(id)) return false
-        return reason === 'not_chosen' || reason === 'filtered'
+        return leftOutReasons.some((each) => each === reason)
           ? !tally || (counts.get(id)?.skipped ?? 0) > 0
           : !given.has(id)
       }),

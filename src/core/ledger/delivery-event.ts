@@ -1,4 +1,5 @@
 import type { CallType } from '../call/analytics-call.ts'
+import { leftOutReasons } from '../call/filter.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { CollectedCalls, Tally } from './tally.ts'
 
@@ -32,8 +33,7 @@ export const notPlannedReasons = [
   'source_disabled',
   'destination_disabled',
   'integrations',
-  'not_chosen',
-  'filtered',
+  ...leftOutReasons,
   'suppressed',
 ] as const
 export type NotPlannedReason = (typeof notPlannedReasons)[number]

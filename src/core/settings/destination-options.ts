@@ -7,6 +7,8 @@ import { maxAttemptCount, parseRate } from '../pacing/token-bucket.ts'
 import { faultIf, type Fault } from '../decision.ts'
 
 export const mostInFlight = 10_000
+const maxConsentCategories = 50
+const maxConsentLength = 100
 
 export const deliverToChoices = ['any', 'every'] as const
 export type DeliverTo = (typeof deliverToChoices)[number]
@@ -59,6 +61,16 @@ export const destinationOptions = {
     'Events',
     'Only track calls of these events, written exactly so; null for all.',
     texts.max(maxEvents).nullable(),
+  ),
+  consent: option(
+    texts.nullable(),
+    null,
+    'Consent',
+    'Not calls whose `context.consent` denies any of these categories; null for all.',
+    z
+      .array(z.string().regex(/^[^,]*$/))
+      .max(maxConsentCategories)
+      .nullable(),
   ),
   deliverTo: option(
     z.enum(deliverToChoices),
@@ -133,7 +145,7 @@ export const editOptions = (current: DestinationOptions, edit: OptionsEdit): Des
 
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {
-  const { types, events, maxRate, maxInFlight, where, drop } = edit
+  const { types, events, consent, maxRate, maxInFlight, where, drop } = edit
   const faults: Fault[] = []
   const usage = (field: string, message: string) => faults.push({ code: 'usage', field, message })
   if (types) {
@@ -156,6 +168,20 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
           `event ${index + 1} is ${event.length} characters long, 1-${maxEventNameLength} are allowed`,
         )
       if (events.indexOf(event) < index) usage('events', `event ${JSON.stringify(event)} is named twice`)
+    })
+  }
+  if (consent) {
+    if (consent.length === 0) usage('consent', 'at least one category is needed')
+    if (consent.length > maxConsentCategories)
+      usage('consent', `${consent.length} categories are given, at most ${maxConsentCategories} are allowed`)
+    consent.forEach((category, index) => {
+      if (category === '' || category.length > maxConsentLength)
+        usage(
+          'consent',
+          `category ${index + 1} is ${category.length} characters long, 1-${maxConsentLength} are allowed`,
+        )
+      if (consent.indexOf(category) < index)
+        usage('consent', `category ${JSON.stringify(category)} is named twice`)
     })
   }
   if (typeof maxRate === 'string' && parseRate(maxRate, maxAttemptCount) === null)

@@ -1,4 +1,4 @@
-import type { LeftOut } from '../../core/call/filter.ts'
+import { leftOutReasons, type LeftOut } from '../../core/call/filter.ts'
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { checkCall, allowsWebhooks } from '../../core/call/check-call.ts'
@@ -261,7 +261,7 @@ function planOf(
     for (const destinationId of new Set(ids)) lines.push({ destinationId, deliveryId: null, reason })
   }
   const idsOf = (some: readonly DestinationRuntime[]) => some.map(({ id }) => id)
-  for (const reason of ['not_chosen', 'filtered'] as const) {
+  for (const reason of leftOutReasons) {
     const its = unwanted.filter((each) => each.reason === reason)
     leaveOut(idsOf(its.map(({ destination }) => destination)), reason)
   }

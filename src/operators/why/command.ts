@@ -102,6 +102,7 @@ const reasons: Record<NotPlannedReason, string> = {
   integrations: 'the call’s integrations keep it away',
   suppressed: 'the user is suppressed',
   not_chosen: 'it did not choose such calls (--types, --events)',
+  no_consent: 'the call denies a consent that it needs (--consent)',
   filtered: 'its condition does not hold (--where)',
 }
 

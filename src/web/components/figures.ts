@@ -75,5 +75,6 @@ const words: Record<string, string> = {
   timeout: 'no answer in time',
   not_attempted: 'never attempted',
   not_chosen: 'type or event not chosen',
+  no_consent: 'consent denied',
   filtered: 'condition not met',
 }

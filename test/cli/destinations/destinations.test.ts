@@ -126,10 +126,12 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
     ...['--url', 'https://a.example/', '--max-rate', '100', '--max-in-flight', '10'],
     ...['--types', 'track,page', '--types', 'identify'],
     ...['--where', where, '--drop', 'context.ip', '--drop', 'traits."e.mail"', '--trace-context', 'on'],
+    ...['--consent', 'advertising,analytics'],
   )
   const drop = ['context.ip', 'traits."e.mail"']
   const types = ['track', 'page', 'identify']
-  const chosen = { maxRate: '100/s', maxInFlight: 10, where, drop, traceContext: true, types }
+  const consent = ['advertising', 'analytics']
+  const chosen = { maxRate: '100/s', maxInFlight: 10, where, drop, traceContext: true, types, consent }
   assert.partialDeepStrictEqual(made, chosen)
   const { stdout } = await cli.run('destinations', 'show', 'crm')
   assert.match(stdout, /^rate limit +100\/s\nrequests in flight +10\ncondition /m)

@@ -49,16 +49,42 @@ test('a condition that is false or cannot be evaluated leaves a call out, but ne
   assert.equal(leftOutBy(filter, 'delete', null, unread), null)
 })
 
+test('a call that denies a consent that is needed is left out, but never a delete; one that denies none is sent', () => {
+  const filter = callFilter({ ...defaultOptions, consent: ['advertising', 'analytics'], where: 'false' })!
+  const reasonFor = (context: string | null, type: (typeof callTypes)[number] = 'track') =>
+    leftOutBy(filter, type, 'Order', () => new CallValues(someCall({ type, context })))?.reason ?? null
+  const preferences = (given: unknown) => JSON.stringify({ consent: { categoryPreferences: given } })
+  assert.equal(reasonFor(preferences({ advertising: true, analytics: false })), 'no_consent')
+  assert.equal(reasonFor(preferences({ advertising: false }), 'identify'), 'no_consent')
+  assert.equal(reasonFor(preferences({ advertising: false }), 'delete'), null)
+  // Nothing was denied: the condition is what decides.
+  for (const given of [
+    { advertising: true, analytics: true },
+    { functional: false },
+    {},
+    null,
+    'no',
+    [false],
+  ])
+    assert.equal(reasonFor(preferences(given)), 'filtered', JSON.stringify(given))
+  for (const context of [null, '{}', '{"consent":true}', '{"consent":null}'])
+    assert.equal(reasonFor(context), 'filtered', String(context))
+  assert.equal(reasonFor('{"consent":'), 'no_consent', 'what cannot be read may deny it')
+})
+
 test('every wrong option is named at once', () => {
   const faults = optionsFaults({
     maxRate: '1.5/s',
     maxInFlight: 0,
+    consent: ['marketing', '', 'marketing'],
     where: 'call.propertis.total > 1',
     drop: ['messageId', 'context.ip', 'context.ip', 'traits..x', 'name.first'],
   })
   assert.deepEqual(
     faults.map(({ field, message }) => `${field}: ${message}`),
     [
+      'consent: category 2 is 0 characters long, 1-100 are allowed',
+      'consent: category "marketing" is named twice',
       'maxRate: "1.5/s" is no rate: it takes a whole number from 1 to 100000 and "/s" or "/m", such as 100/s',
       'maxInFlight: 0 is not a whole number from 1 to 10000',
       'where: the expression cannot be used: line 1, column 6: No such key: propertis',
@@ -82,6 +108,7 @@ test('each option can be set and taken away, and stays as it is when it is not n
     traceContext: true,
     types: ['track' as const],
     events: ['Order'],
+    consent: ['advertising'],
     standardWebhooks: true,
     deliverTo: 'every' as const,
   }

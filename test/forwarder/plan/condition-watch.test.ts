@@ -27,7 +27,7 @@ const idleFor = (ms: number) => void Atomics.wait(new Int32Array(new SharedArray
 
 function watched(evaluate: CallExpression['evaluate']) {
   const destination = new DestinationRuntime('crm', noMetrics)
-  destination.filter = { names: null, where: { evaluate } }
+  destination.filter = { names: null, consent: null, where: { evaluate } }
   const found: (SlowEvaluation & { destinationId: string })[] = []
   const watch = new ConditionWatch((destinationId, slow) => found.push({ destinationId, ...slow }))
   const verdict = watch.leftOutBy(

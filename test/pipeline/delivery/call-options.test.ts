@@ -69,6 +69,29 @@ test('what a destination takes of calls: conditions, dropped paths and trace con
     },
   )
 
+  await t.test(
+    'a call that denies a consent is skipped for the destinations that need it, by that reason',
+    async (t) => {
+      const [ads, all] = await Promise.all([startReceiver(t), startReceiver(t)])
+      await connect(deployment, forwarder, { id: 'ads', source: 'visits', urls: [ads.url] })
+      await connect(deployment, forwarder, { id: 'any', source: 'visits', urls: [all.url] })
+      await update('ads', { consent: ['advertising'] })
+      const call = (messageId: string, advertising: boolean) => ({
+        ...{ messageId, type: 'track', event: 'Seen', userId: 'ada' },
+        context: { consent: { categoryPreferences: { advertising } } },
+      })
+      const body = { batch: [call('c-1', false), call('c-2', true)] }
+      const authorization = `Basic ${btoa('key-of-visits:')}`
+      const { status } = await post(collector, '/v1/batch', body, { authorization })
+      assert.equal(status, 200)
+      await all.waitFor(2)
+      await ads.waitFor(1)
+      assert.deepEqual(ids(ads.requests), ['c-2:ads'])
+      await counted(forwarder, dispositions('ads', 'skipped'), 1)
+      assert.equal(sampleOf(forwarder, 'postrider_filtered_calls_total{destination="ads"}'), 0)
+    },
+  )
+
   await t.test('dropped paths are not in the body, which is signed as it is sent, retries too', async (t) => {
     const [less, whole] = await Promise.all([
       startReceiver(t, { secret: 's3cret' }),

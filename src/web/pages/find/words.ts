@@ -132,6 +132,7 @@ const planReasons: Record<PlanReason, string> = {
   integrations: 'the call’s integrations keep it away',
   suppressed: 'the user was suppressed',
   not_chosen: 'the destination does not choose this type or event',
+  no_consent: 'the call denies a consent that the destination needs',
   filtered: 'the destination’s condition does not hold for it',
 }
 
