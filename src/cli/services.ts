@@ -97,6 +97,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     deadLetters: openDeadLetters(deployment, erased),
     computations: opened(async () => closing(await openComputations({ ...deployment, settings }, signal))),
     deletions,
+    erasures: erased,
     suppressions: closing(
       openSuppressions(deployment, settings, async (stop) => {
         await suppressed.start()

@@ -1,3 +1,4 @@
+import type { ErasureIndex } from '../core/erasure/erasures.ts'
 import type { Destination } from '../core/settings/settings.ts'
 import type { AuditRuns } from './audit/runs.ts'
 import type { ComputationActions } from './audiences/sync.ts'
@@ -23,6 +24,8 @@ export interface ConsoleServices {
   deadLetters: DeadLetterStore
   computations(): Promise<ComputationActions>
   deletions: Deletions
+  /** Up to now. */
+  erasures(stop?: AbortSignal): Promise<Pick<ErasureIndex, 'erasedAt'>>
   suppressions: Suppressions
   messages(): Promise<MessagePorts>
   readChanges: ReadChanges

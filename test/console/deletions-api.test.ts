@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startConsole, type RunningConsole } from '../support/consoles.ts'
+import { runCommand } from '../support/deployment/deployment-cli.ts'
 import { deploy, type Deployment } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
 import { appendErasures } from '../support/erasures.ts'
@@ -77,6 +78,32 @@ test('a deletion over HTTP reaches the receivers of every affected source, and i
   assert.deepEqual(newest.data, second.data)
   const oldest = await ok(200, 'GET', `/deletions?limit=1&order=newest&cursor=${String(newest.next)}`)
   assert.deepEqual([oldest.data, oldest.next], [first.data, null])
+})
+
+test('whether and when a user was erased is known by source, and nobody else was', async (t) => {
+  const deployment = await deploy(t)
+  const receiver = await startReceiver(t)
+  await deployment.destination({ urls: [receiver.url] })
+  await deployment.destination({ id: 'blogs', source: 'blog', urls: [receiver.url] })
+  const { ok } = await startConsole(deployment)
+  const before = Date.now()
+  await ok(201, 'POST', '/deletions', { userIds: ['ada/1', 'bob'] })
+  await ok(201, 'POST', '/deletions', { userIds: ['eve'], sourceIds: ['blog'] })
+  const sourcesOf = async (user: string) => {
+    const { userId, erasures } = await ok(200, 'GET', `/users/${encodeURIComponent(user)}/erasures`)
+    assert.equal(userId, user)
+    const found = erasures as { sourceId: string; erasedAt: string }[]
+    // By the broker's clock, which is this machine's.
+    for (const { erasedAt } of found)
+      assert.ok(Date.parse(erasedAt) >= before && Date.parse(erasedAt) <= Date.now(), erasedAt)
+    return found.map(({ sourceId }) => sourceId)
+  }
+  assert.deepEqual(await sourcesOf('ada/1'), ['shop', 'blog'])
+  assert.deepEqual(await sourcesOf('eve'), ['blog'])
+  for (const other of ['ada', 'Bob', 'zoe']) assert.deepEqual(await sourcesOf(other), [])
+  const { status, stdout } = await runCommand(t, deployment, '', 'users', 'erasures', 'eve', '--json')
+  assert.equal(status, 0)
+  assert.partialDeepStrictEqual(JSON.parse(stdout), { userId: 'eve', erasures: [{ sourceId: 'blog' }] })
 })
 
 test('an invalid deletion is refused with every fault by field, and changes nothing', async (t) => {

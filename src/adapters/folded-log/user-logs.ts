@@ -75,6 +75,10 @@ export class ErasureLog extends UserLog implements ErasureSource {
     return this.#index.covers(call)
   }
 
+  erasedAt(sourceId: string, userId: string): number {
+    return this.#index.erasedAt(sourceId, userId)
+  }
+
   /** Waits only where the record's schema has to be fetched first. */
   protected take(record: TopicRecord): void | Promise<void> {
     const add = (erasure: Erasure | null) => {

@@ -99,6 +99,15 @@ export const deletionProgressSchema = z
   })
   .meta({ id: 'DeletionProgress' })
 
+export const erasuresOfUserSchema = z
+  .object({
+    userId: z.string(),
+    erasures: z
+      .array(z.object({ sourceId: z.string(), erasedAt: z.iso.datetime() }))
+      .describe('The last one at each source, of the last 40 days.'),
+  })
+  .meta({ id: 'ErasuresOfUser' })
+
 const params = z.object({ id: z.string() })
 export const deletionOperations: Operation[] = [
   operation({
@@ -162,6 +171,31 @@ export const deletionOperations: Operation[] = [
     success: { status: 200, description: 'The request.', schema: deletionStatusSchema },
     async handle({ params: { id }, gone }, { deletions }) {
       return { status: 200, body: statusOf(await deletions.show(id, gone)) }
+    },
+  }),
+  operation({
+    id: 'showErasuresOfUser',
+    route: 'GET /users/{id}/erasures',
+    command: 'users erasures',
+    role: 'operator',
+    summary: 'Whether and when a user was erased, by source',
+    description:
+      'What came in before such a time is not delivered any more; what comes in later is. Empty: no request of the last ' +
+      '40 days named this user, written exactly so.',
+    params: z.object({ id: z.string().describe('A userId.') }),
+    success: { status: 200, description: 'Of the user.', schema: erasuresOfUserSchema },
+    async handle({ params: { id }, gone }, { erasures, settings }) {
+      const index = await erasures(gone)
+      const times = [...settings.state.sources.keys()].map((sourceId) => ({
+        sourceId,
+        at: index.erasedAt(sourceId, id),
+      }))
+      const found = times.filter(({ at }) => at > 0)
+      const body = {
+        userId: id,
+        erasures: found.map(({ sourceId, at }) => ({ sourceId, erasedAt: new Date(at).toISOString() })),
+      }
+      return { status: 200, body }
     },
   }),
   operation({
