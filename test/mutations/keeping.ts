@@ -375,9 +375,10 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'a-tally-counted-before-its-commit-is-known',
-    file: 'src/core/statistics/tally-facts.ts',
-    find: '    candidates.push(pending)\n    if (candidates.length > maxCandidates) candidates.shift()\n    return []',
-    replace: '    return [pending]',
+    file: 'src/core/ledger/tally-chain.ts',
+    find: '  candidates.push(kept)\n',
+    replace:
+      '  candidates.push(kept)\n  verdicts.push({ kept, counts: true, lineage: lineageOf(chain, id)! })\n',
     test: {
       file: 'core/statistics/statistics.test.ts',
       name: 'property: however the ledger is divided among restarts, exactly what was committed counts',

@@ -94,6 +94,16 @@ export interface HeldUrlOffsets {
   offsets: number[]
 }
 
+/** The offsets that a tally covers, and those that the commit before held beyond its start; null for what are no offsets. */
+export function offsetsOf({ start, finished, before }: Pick<Tally, 'start' | 'finished' | 'before'>): {
+  tallied: OffsetRun[]
+  before: OffsetRun[] | null
+} | null {
+  const tallied = fromPairs(finished, start)
+  const held = before && fromPairs(before, start)
+  return tallied === null || (before !== null && held === null) ? null : { tallied, before: held }
+}
+
 /** Calls of one type, by what became of them. */
 export interface CollectedType {
   /** `unknown` where it was not read. */

@@ -1,21 +1,22 @@
 import type { DeliveryEvent } from '../ledger/delivery-event.ts'
 import type { Heartbeat } from '../ledger/heartbeat.ts'
 import {
+  addTally,
+  confirmTally,
+  hasPending,
+  newTallyChain,
+  type TallyChain,
+  type TallyVerdict,
+} from '../ledger/tally-chain.ts'
+import {
   addRollup,
   countsOfCollected,
   countsOfTally,
+  negative,
   spanMs,
   subjectKey,
   type RollupCounts,
 } from './rollup.ts'
-import {
-  addTally,
-  confirmTally,
-  hasPending,
-  noTallyFacts,
-  type PendingTally,
-  type TallyFactsState,
-} from './tally-facts.ts'
 
 /** The partition that tallies are about. */
 export interface TalliedPartition {
@@ -38,10 +39,22 @@ export interface SummariesSeen {
   seenAt: number
 }
 
+/** What is kept of a tally until it is known whether it counts. */
+export interface PendingCounts {
+  id: string
+  /** When it was made, epoch ms. */
+  at: number
+  /** By subject key. */
+  counts: [subject: string, counts: RollupCounts][]
+}
+
+/** The tallies of one partition. */
+export type PendingChain = TallyChain<PendingCounts>
+
 /** What has to be remembered between two records. */
 export interface RollupState {
   /** By `partitionKey`. */
-  chains: Map<string, TallyFactsState>
+  chains: Map<string, PendingChain>
   /** By instance. */
   summaries: Map<string, SummariesSeen>
 }
@@ -50,7 +63,7 @@ export interface RollupState {
 export interface RollupDelta {
   /** By subject key, then by minute: epoch ms. */
   counts: Map<string, Map<number, RollupCounts>>
-  chains: Map<string, TallyFactsState>
+  chains: Map<string, PendingChain>
   summaries: Map<string, SummariesSeen>
   processes: Map<string, SeenProcess>
 }
@@ -99,10 +112,10 @@ export class RollupFold {
   confirm(place: TalliedPartition, tallyId: string): void {
     const key = partitionKey(place)
     const chain = this.#state.chains.get(key)
-    const facts = chain ? confirmTally(chain, tallyId) : []
-    if (facts.length === 0) return
+    const verdicts = chain ? confirmTally(chain, tallyId) : []
+    if (verdicts.length === 0) return
     this.#delta.chains.set(key, chain!)
-    for (const fact of facts) this.#count(fact)
+    this.#count(verdicts)
   }
 
   /** Partitions with tallies that are not known to count. */
@@ -123,17 +136,19 @@ export class RollupFold {
     if (topic === null || partition === null || (!isPlanned && group !== this.#retriesGroup)) return
     const key = partitionKey({ group, topic, partition })
     let chain = this.#state.chains.get(key)
-    if (!chain) this.#state.chains.set(key, (chain = noTallyFacts()))
-    const counts = tally.counts.map((each): PendingTally['counts'][number] => [
+    if (!chain) this.#state.chains.set(key, (chain = newTallyChain()))
+    const counts = tally.counts.map((each): PendingCounts['counts'][number] => [
       subjectKey({ kind: 'destination', id: each.destinationId ?? '' }),
       countsOfTally(each, isPlanned),
     ])
-    for (const fact of addTally(chain, tally, { id: tally.id, at, counts })) this.#count(fact)
+    this.#count(addTally(chain, tally, { id: tally.id, at, counts }))
     this.#delta.chains.set(key, chain)
   }
 
-  #count({ at, counts }: PendingTally): void {
-    for (const [subject, its] of counts) this.#addCounts(subject, at, its)
+  #count(verdicts: readonly TallyVerdict<PendingCounts>[]): void {
+    for (const { kept, counts } of verdicts)
+      for (const [subject, its] of kept.counts)
+        this.#addCounts(subject, kept.at, counts ? its : negative(its))
   }
 
   /** A summary that was written twice has a number that was counted. */

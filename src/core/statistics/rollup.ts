@@ -34,6 +34,10 @@ export function addRollup(sum: RollupCounts, counts: RollupCounts): void {
   for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count
 }
 
+/** What takes the counts out of a sum that they were added to. */
+export const negative = (counts: RollupCounts): RollupCounts =>
+  Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, -count]))
+
 function put(counts: RollupCounts, name: string, count: number): void {
   if (count > 0) counts[name] = (counts[name] ?? 0) + count
 }

@@ -3,7 +3,12 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { inTransaction, openView } from '../../adapters/store/view-file.ts'
 import type { Heartbeat } from '../../core/ledger/heartbeat.ts'
-import type { RollupDelta, RollupState, SeenProcess } from '../../core/statistics/rollup-fold.ts'
+import type {
+  PendingChain,
+  RollupDelta,
+  RollupState,
+  SeenProcess,
+} from '../../core/statistics/rollup-fold.ts'
 import {
   addRollup,
   keptMs,
@@ -14,7 +19,6 @@ import {
   type RollupSpan,
   type RollupSubject,
 } from '../../core/statistics/rollup.ts'
-import type { TallyFactsState } from '../../core/statistics/tally-facts.ts'
 import { PostriderError } from '../../errors.ts'
 import type {
   AttemptFilter,
@@ -284,7 +288,7 @@ export class StatisticsDatabase implements StatisticsStore {
         revision: this.#revision(),
         state: {
           chains: new Map(
-            chains.map(({ key, state }) => [String(key), JSON.parse(String(state)) as TallyFactsState]),
+            chains.map(({ key, state }) => [String(key), JSON.parse(String(state)) as PendingChain]),
           ),
           summaries: new Map(
             summaries.map(({ instance, sequence, seen_at }) => [
