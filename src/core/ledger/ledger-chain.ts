@@ -1,17 +1,25 @@
-// Which tallies of one partition are facts: those that the committed metadata leads back to, one naming the other as
-// its predecessor. Read in the order in which they were written, in memory that does not grow with their number.
+// What the tallies of one partition come to, and what is wrong with them, for an audit. `tally-chain.ts` decides which of
+// them count; here the offsets of those are added up, in memory that does not grow with their number.
 import {
   addRuns,
   allRuns,
   intersectRuns,
-  fromPairs,
   containsFinished,
   uniteRuns,
   subtractRuns,
   type FinishedOffsets,
 } from '../offsets/finished-offsets.ts'
 import type { OffsetRun } from '../offsets/offset-runs.ts'
-import type { Tally } from './tally.ts'
+import {
+  addTally,
+  confirmTally,
+  lineageOf,
+  newTallyChain,
+  type TallyChain,
+  type TallyLineage,
+  type TallyVerdict,
+} from './tally-chain.ts'
+import { offsetsOf, type Tally } from './tally.ts'
 
 /** What is wrong with a chain, by the offsets concerned; `end` is one past the last one. */
 export interface ChainFault {
@@ -39,26 +47,23 @@ function noteFault(faults: ChainFault[], kind: ChainFault['kind'], runs: OffsetR
   if (runs.length > 0) faults.push({ kind, runs, why })
 }
 
-interface TalliedRuns {
+interface AuditedTally {
+  id: string
   tally: Tally
   at: number
   tallied: OffsetRun[]
 }
 
-/** Tallies from one beginning on; whether the committed metadata leads here shows at the end. */
-class Lineage<S extends FactSink> {
+/** What a lineage comes to, from the first tally on that repeats what its predecessor held. */
+class Branch<S extends FactSink> {
   readonly sink: S
   readonly start: FinishedOffsets
   readonly faults: ChainFault[] = []
   finished: FinishedOffsets
-  tip: string | null
-  /** Told on top of the tip: one of them was committed, if any. */
-  readonly candidates = new Map<string, TalliedRuns>()
 
-  constructor(start: FinishedOffsets, tip: string | null, sink: S) {
+  constructor(start: FinishedOffsets, sink: S) {
     this.start = start
     this.finished = start
-    this.tip = tip
     this.sink = sink
   }
 
@@ -66,7 +71,7 @@ class Lineage<S extends FactSink> {
     return containsFinished(this.start, start) && containsFinished(start, this.start)
   }
 
-  advance({ tally, at, tallied }: TalliedRuns): void {
+  advance({ tally, at, tallied }: AuditedTally): void {
     const { faults } = this
     const { id, position } = tally
     const before = allRuns(this.finished)
@@ -75,8 +80,6 @@ class Lineage<S extends FactSink> {
     const below = [{ start: 0, end: position }]
     noteFault(faults, 'gap', subtractRuns(below, all), `tally ${id} commits them without covering them`)
     this.finished = { position, runs: subtractRuns(all, below) }
-    this.tip = id
-    this.candidates.clear()
     this.sink.add({ tally, at, tallied, finished: this.finished })
   }
 }
@@ -89,19 +92,17 @@ export interface Chain<S extends FactSink> {
   faults: ChainFault[]
 }
 
-/** Beginnings kept at a time: more than one only if a process other than a forwarder committed. */
-const maxLineages = 8
 const nothing: FinishedOffsets = { position: 0, runs: [] }
-/** Maximum number of tallies of failed commits in a row that can still turn out to be facts. */
-const maxCandidates = 10_000
 
 /** The tallies of one partition, and which of them are facts by what its group has committed. */
 export class LedgerChain<S extends FactSink> {
   readonly #committed: FinishedOffsets | null
   readonly #tip: string | null
   readonly #newSink: () => S
-  #lineages: Lineage<S>[] = []
-  #found: Lineage<S> | null = null
+  readonly #chain: TallyChain<AuditedTally> = newTallyChain()
+  /** In the order in which they began. */
+  readonly #branches = new Map<TallyLineage<AuditedTally>, Branch<S>>()
+  #found: Branch<S> | null = null
   readonly #faults: ChainFault[] = []
   /** Of all tallies that were read, facts or not. */
   readonly #seen: OffsetRun[] = []
@@ -120,56 +121,43 @@ export class LedgerChain<S extends FactSink> {
   /** In the order in which they were written; once the chain is whole, later ones are ignored. @param at epoch ms */
   add(tally: Tally, at: number): void {
     if (this.#found) return
-    const tallied = fromPairs(tally.finished, tally.start)
-    const before = tally.before && fromPairs(tally.before, tally.start)
-    if (tallied === null || (tally.before !== null && before === null)) {
-      this.#faults.push({ kind: 'unreadable', runs: [], why: `tally ${tally.id} does not list offsets` })
+    const { id } = tally
+    const offsets = offsetsOf(tally)
+    if (offsets === null) {
+      this.#faults.push({ kind: 'unreadable', runs: [], why: `tally ${id} does not list offsets` })
       return
     }
-    const one: TalliedRuns = { tally, at, tallied }
-    const lineage = this.#lineageOf(tally, before) ?? this.#begin(tally, before)
+    const { tallied, before } = offsets
+    this.#advance(addTally(this.#chain, tally, { id, tally, at, tallied }))
+    const lineage = lineageOf(this.#chain, id)
+    if (lineage && before && !this.#branches.has(lineage))
+      this.#begin(lineage, { position: tally.start, runs: before })
     if (this.#seenFrom !== Infinity) addRuns(this.#seen, tallied)
-    if (!lineage) return
-    if (lineage.candidates.size >= maxCandidates) {
-      const [oldest] = lineage.candidates.keys()
-      lineage.candidates.delete(oldest!)
-    }
-    lineage.candidates.set(tally.id, one)
-    if (tally.id !== this.#tip) return
-    lineage.advance(one)
-    this.#found = lineage
-    this.#lineages = []
+    if (!lineage || id !== this.#tip) return
+    this.#advance(confirmTally(this.#chain, id))
+    this.#found = this.#branches.get(lineage) ?? null
   }
 
-  #lineageOf({ predecessor, start }: Tally, before: OffsetRun[] | null): Lineage<S> | undefined {
-    for (const lineage of this.#lineages) {
-      // Without a predecessor a tally goes on from a beginning, which there may have been more than one of.
-      const begins = predecessor !== null || lineage.beginsAt({ position: start, runs: before ?? [] })
-      if (lineage.tip === predecessor && begins) return lineage
-      const confirmed = predecessor === null ? undefined : lineage.candidates.get(predecessor)
-      if (!confirmed) continue
-      lineage.advance(confirmed)
-      return lineage
-    }
-    return undefined
+  /** Nothing is confirmed before the end, so what counts goes on counting. */
+  #advance(verdicts: readonly TallyVerdict<AuditedTally>[]): void {
+    for (const { lineage, kept } of verdicts) this.#branches.get(lineage)?.advance(kept)
   }
 
-  #begin({ start, predecessor }: Tally, before: readonly OffsetRun[] | null): Lineage<S> | undefined {
-    if (before === null) return undefined
-    const lineage = new Lineage<S>({ position: start, runs: before }, predecessor, this.#newSink())
-    this.#lineages.push(lineage)
-    if (this.#lineages.length > maxLineages) this.#lineages.shift()
-    this.#checkBreak(lineage)
-    this.#seenFrom = Math.min(this.#seenFrom, start)
-    addRuns(this.#seen, before)
-    return lineage
+  #begin(lineage: TallyLineage<AuditedTally>, start: FinishedOffsets): void {
+    for (const each of this.#branches.keys())
+      if (!this.#chain.lineages.includes(each)) this.#branches.delete(each)
+    const branch = new Branch<S>(start, this.#newSink())
+    this.#branches.set(lineage, branch)
+    this.#checkBreak(branch, lineage.tip)
+    this.#seenFrom = Math.min(this.#seenFrom, start.position)
+    addRuns(this.#seen, start.runs)
   }
 
   /**
    * A chain begins where others are known: a tally is missing in between, or another process has committed. All that any
    * tally covers did happen, whether it is a fact of this chain or not; no tally covers the rest.
    */
-  #checkBreak({ start, faults, tip }: Lineage<S>): void {
+  #checkBreak({ start, faults }: Branch<S>, tip: string | null): void {
     if (this.#seenFrom === Infinity) return
     const why = tip === null ? 'somebody other than a forwarder committed' : `tally ${tip} is missing`
     const held = allRuns(start)
@@ -193,9 +181,17 @@ export class LedgerChain<S extends FactSink> {
     return { start, finished, sink, faults }
   }
 
+  /** The newest beginning. One at a tip before is of a process that had lost the partition, until it is proven. */
+  #newest(): [TallyLineage<AuditedTally>, Branch<S>] | [] {
+    const { lineages, passed } = this.#chain
+    const isLate = ({ tip, isProven }: TallyLineage<AuditedTally>) =>
+      tip !== null && !isProven && passed.includes(tip)
+    return [...this.#branches].findLast(([each]) => lineages.includes(each) && !isLate(each)) ?? []
+  }
+
   /** The committed metadata names no tally that is there: none was committed yet, or another process committed. */
   #withoutChain(committed: OffsetRun[]): Chain<S> {
-    const last = this.#lineages[this.#lineages.length - 1]
+    const [lineage, last] = this.#newest()
     const faults = [...this.#faults, ...(last?.faults ?? [])]
     const from = this.#seenFrom === Infinity ? [] : [{ start: this.#seenFrom, end: Infinity }]
     const named = faults.reduce<OffsetRun[]>((all, { runs }) => uniteRuns(all, runs), [])
@@ -207,7 +203,7 @@ export class LedgerChain<S extends FactSink> {
       return { start, finished: start, sink: this.#newSink(), faults }
     }
     // Earlier tallies are audited all the same, the newest of them taken for one that was committed.
-    const newest = [...last.candidates.values()].findLast(
+    const newest = lineage!.candidates.findLast(
       ({ tallied }) => this.#tip === null || subtractRuns(tallied, committed).length === 0,
     )
     const before = last.faults.length

@@ -108,6 +108,24 @@ test('a commit by another process is a gap or an overlap, depending on its direc
   assert.deepEqual(chainOf(at(15), null, [a, b]).faults, [{ kind: 'overlap', runs: [[15, 19]] }])
 })
 
+test('a tally that a process wrote late, long after it lost the partition, does not hide the chain', () => {
+  const late = tally('late', 'a', 10, 15)
+  const { facts, from, faults } = chainOf(at(40), 'missing', [a, b, c, late])
+  assert.deepEqual([facts, from], [['a', 'b', 'c'], 0])
+  assert.deepEqual(faults, [{ kind: 'gap', runs: [[30, 39]] }])
+})
+
+test('of several beginnings the audit knows the one that was committed', () => {
+  const failed = tally('failed', null, 0, 10)
+  const begun = tally('begun', null, 10, 20)
+  const found = chainOf(at(30), 'c', [failed, begun, tally('c', 'begun', 20, 30)])
+  assert.deepEqual(found, { facts: ['begun', 'c'], from: 10, faults: [] })
+})
+
+test('a tally that was written twice is no fault', () => {
+  assert.deepEqual(chainOf(at(30), 'c', [a, b, a, b, c]), { facts: ['a', 'b', 'c'], from: 0, faults: [] })
+})
+
 test('tallies after the last commit are not facts yet, whether they were committed later or never', () => {
   const none = { facts: [], from: 0, faults: [] }
   assert.deepEqual(chainOf(null, null, [a]), none)
