@@ -201,6 +201,6 @@ export interface TallyFact {
 /** What is kept of a tally. */
 export type TallyTrace = Pick<
   Tally,
-  'id' | 'predecessor' | 'start' | 'finished' | 'owner' | 'earlier' | 'held'
+  'id' | 'predecessor' | 'start' | 'before' | 'finished' | 'owner' | 'earlier' | 'held'
 > &
   Pick<TallyFact, 'at' | 'records' | 'counts'>

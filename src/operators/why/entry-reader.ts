@@ -31,11 +31,14 @@ const nothing: Content = { key: null, users: [], trace: null, tally: null }
 export class EntryReader {
   readonly #topics: TopicNames
   readonly #codecs: Codecs
+  readonly #groups: readonly string[]
   readonly #tiers = new Map<string, Tier | null>()
 
-  constructor(topics: TopicNames, codecs: Codecs) {
+  /** @param groupId of the forwarders; that of the tiers is named after it. Tallies of others are of another deployment */
+  constructor(topics: TopicNames, codecs: Codecs, groupId: string) {
     this.#topics = topics
     this.#codecs = codecs
+    this.#groups = [groupId, `${groupId}.retries`]
   }
 
   /** Undefined where it has to be `read`, for its schema is not known yet. */
@@ -80,7 +83,7 @@ export class EntryReader {
           const event = deliveries.tryDecode(value)
           if (!event) return undefined
           const { tally, topic, partition, at } = event
-          if (tally && topic !== null && partition !== null)
+          if (tally && topic !== null && partition !== null && this.#groups.includes(tally.group))
             return { ...nothing, tally: { topic, partition, tally: { ...tally, at } } }
           const trace = traceOfEvent(event, place)
           return { ...nothing, key: trace && event.messageId, trace }

@@ -58,10 +58,10 @@ export class MessageIndex {
   readonly #records: MessageRecords
 
   private constructor(options: MessageIndexOptions, cluster: string) {
-    const { topics, codecs, folder } = options
+    const { topics, codecs, folder, groupId } = options
     this.#options = options
     const file = join(folder, `${topics.deliveries}.index.sqlite`)
-    this.#database = new TraceDatabase(file, `${cluster} ${topics.deliveries}`)
+    this.#database = new TraceDatabase(file, `${cluster} ${topics.deliveries} ${groupId}`)
     this.#view = new TopicView({
       name: 'the index',
       file,
@@ -71,7 +71,7 @@ export class MessageIndex {
       positions: () => this.#database.positions(),
       clear: () => this.#database.clear(),
     })
-    this.#reader = new EntryReader(topics, codecs)
+    this.#reader = new EntryReader(topics, codecs, groupId)
     this.#records = new MessageRecords(options)
   }
 

@@ -6,9 +6,10 @@
 import { hash, randomBytes } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { inTransaction, openView } from '../../adapters/store/view-file.ts'
-import { heldAt } from '../../core/ledger/tally.ts'
+import { addTally, confirmTally, newTallyChain, type TallyChain } from '../../core/ledger/tally-chain.ts'
+import { heldAt, offsetsOf } from '../../core/ledger/tally.ts'
 import { onlyCounts } from '../../core/ledger/result-codes.ts'
 import type { Place, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
 import { fromPairs, isInRuns } from '../../core/offsets/finished-offsets.ts'
@@ -35,12 +36,13 @@ export class TraceDatabase {
   readonly #putKey: StatementSync
   readonly #find: StatementSync
   readonly #putTally: StatementSync
+  readonly #markTally: StatementSync
   readonly #move: StatementSync
 
   /**
    * Throws `local`.
    *
-   * @param origin names cluster and topics: a file that was built from others is rebuilt
+   * @param origin names cluster, topics and group: a file that was built from others is rebuilt
    * @param segmentBits rows of a segment, as a power of two: of a file always the same
    */
   constructor(file: string, origin: string, segmentBits = 19) {
@@ -49,7 +51,10 @@ export class TraceDatabase {
     this.#put = this.#db.prepare('INSERT INTO traces VALUES (NULL, ?, ?, ?, ?)')
     this.#putKey = this.#db.prepare(putKey(segmentBits))
     this.#find = this.#db.prepare(findByKey(segmentBits))
-    this.#putTally = this.#db.prepare('INSERT OR IGNORE INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+    this.#putTally = this.#db.prepare('INSERT OR IGNORE INTO tallies VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?)')
+    this.#markTally = this.#db.prepare(
+      'UPDATE tallies SET is_counted = ? WHERE topic = ? AND partition = ? AND first = ? AND id = ?',
+    )
     this.#move = this.#db.prepare(
       `INSERT INTO positions VALUES (?1, ?2, ?3, ?4, 0)
         ON CONFLICT DO UPDATE SET next = max(next, ?3), newest = max(newest, ?4)`,
@@ -89,8 +94,8 @@ export class TraceDatabase {
   /** Forgets everything but the topics' numbers, which other processes may have in mind. */
   clear(): void {
     inTransaction(this.#db, () =>
-      this.#db.exec(`DELETE FROM keys; DELETE FROM traces; DELETE FROM tallies; DELETE FROM positions;
-        UPDATE built_from SET beginning = beginning + 1, since = NULL`),
+      this.#db.exec(`DELETE FROM keys; DELETE FROM traces; DELETE FROM tallies; DELETE FROM chains;
+        DELETE FROM positions; UPDATE built_from SET beginning = beginning + 1, since = NULL`),
     )
   }
 
@@ -126,7 +131,8 @@ export class TraceDatabase {
       }
       rows.sort((a, b) => Buffer.compare(a.key, b.key))
       for (const { key, row } of rows) this.#putKey.run(key, row)
-      for (const { place, tally } of fresh) if (tally) this.#takeTally(place, tally)
+      const tallies = fresh.flatMap(({ place, tally }) => (tally ? [{ ...tally, place }] : []))
+      for (const its of Map.groupBy(tallies, partitionOf).values()) this.#takeTallies(its)
       for (const [partition, { next, newest }] of ends) this.#move.run(id, partition, next, newest)
     })
   }
@@ -137,25 +143,33 @@ export class TraceDatabase {
     return new Map(rows.map(({ partition, next }) => [Number(partition), Number(next)]))
   }
 
-  #takeTally(
-    { partition, offset }: Place,
-    { topic, partition: of, tally }: NonNullable<Entry['tally']>,
-  ): void {
-    const runs = fromPairs(tally.finished, tally.start)
-    if (!runs) return
-    const { id, predecessor, at, start, finished, owner, earlier, records, held } = tally
-    const rest = { start, finished, owner, earlier, records, counts: tally.counts.map(onlyCounts), held }
-    const row: SQLInputValue[] = [
-      this.#topicId(topic),
-      of,
-      // One without offsets covers nothing, and confirms its predecessor.
-      runs[0]?.start ?? start,
-      runs.at(-1)?.end ?? start,
-      id,
-      predecessor,
-      at,
-    ]
-    this.#putTally.run(...row, partition, offset, JSON.stringify(rest))
+  /** Of one partition. Its chain is read each time, for another process may have brought it on. */
+  #takeTallies(tallies: readonly PlacedTally[]): void {
+    const { topic, partition } = tallies[0]!
+    const topicId = this.#topicId(topic)
+    const chain = this.#chainOf(topic, partition)
+    for (const { place, tally } of tallies) {
+      const tallied = offsetsOf(tally)?.tallied
+      if (!tallied) continue
+      const { id, at, start, finished, owner, earlier, records, held } = tally
+      // One without offsets covers nothing, and proves its predecessor.
+      const [first, end] = [tallied[0]?.start ?? start, tallied.at(-1)?.end ?? start]
+      const rest = { start, finished, owner, earlier, records, counts: tally.counts.map(onlyCounts), held }
+      const text = JSON.stringify(rest)
+      this.#putTally.run(topicId, partition, first, end, id, at, place.partition, place.offset, text)
+      for (const { kept, counts } of addTally(chain, tally, { id, first }))
+        this.#markTally.run(Number(counts), topicId, partition, kept.first, kept.id)
+    }
+    this.#db
+      .prepare('INSERT OR REPLACE INTO chains VALUES (?, ?, ?)')
+      .run(topicId, partition, JSON.stringify(chain))
+  }
+
+  #chainOf(topic: string, partition: number): TallyChain<TallyRow> {
+    const found = this.#db
+      .prepare('SELECT state FROM chains JOIN topics ON topics.id = topic WHERE name = ? AND partition = ?')
+      .get(topic, partition)
+    return found ? (JSON.parse(String(found.state)) as TallyChain<TallyRow>) : newTallyChain()
   }
 
   /** Says that the view holds every partition of the topic up to these offsets, be there records at them or not. */
@@ -208,20 +222,22 @@ export class TraceDatabase {
   }
 
   /**
-   * The tally that covers a record and is a fact: the one that the partition's committed metadata names, or one that
-   * another goes on from, which names as its predecessor what was committed. Null where there is none.
+   * The tally that covers a record and counts; null where there is none. What the metadata says is not stored: another
+   * process that uses the file may have read it earlier, and a later tally may overtake it.
    *
    * @param tip the id in the committed metadata
    */
   factOf({ topic, partition, offset }: Place, tip: string | null): TallyFact | null {
+    const chain = this.#chainOf(topic, partition)
+    const byTip = tip === null ? [] : confirmTally(chain, tip).map(({ kept }) => kept.id)
     const rows = this.#db
       .prepare(
-        `SELECT at, tally FROM tallies AS counted JOIN topics ON topics.id = topic
+        `SELECT at, tally FROM tallies JOIN topics ON topics.id = topic
           WHERE name = ?1 AND partition = ?2 AND first <= ?3 AND end > ?3
-            AND (counted.id = ?4 OR EXISTS (SELECT 1 FROM tallies AS next WHERE next.predecessor = counted.id))
+            AND (is_counted OR tallies.id IN (SELECT value FROM json_each(?4)))
           ORDER BY first DESC, ledger_offset DESC`,
       )
-      .iterate(topic, partition, offset, tip)
+      .iterate(topic, partition, offset, JSON.stringify(byTip))
     for (const { at, tally } of rows) {
       const { start, finished, owner, earlier, records, counts, held } = JSON.parse(
         String(tally),
@@ -329,9 +345,27 @@ export interface Entry {
   users: readonly string[]
   /** Null of a call: only where it lies is kept. */
   trace: Trace | null
-  /** Of a tally: the partition that it is about. */
-  tally: { topic: string; partition: number; tally: TallyTrace } | null
+  tally: EntryTally | null
 }
+
+/** A tally, and the partition that it is about. */
+interface EntryTally {
+  topic: string
+  partition: number
+  tally: TallyTrace
+}
+
+/** With the place of its own record. */
+type PlacedTally = EntryTally & { place: Place }
+
+/** Which row of `tallies` it is, beside its partition. */
+interface TallyRow {
+  id: string
+  /** The first offset that it covers. */
+  first: number
+}
+
+const partitionOf = ({ topic, partition }: EntryTally): string => `${topic}/${partition}`
 
 /** Up to where a partition was taken in. */
 export interface TracePosition {
@@ -344,8 +378,8 @@ export interface TracePosition {
   pruned: number
 }
 
-/** Every change of the tables changes this number: the view is then rebuilt. */
-const form = 5
+/** Every change of the tables, or of the JSON in them, changes this number: the view is then rebuilt. */
+const form = 6
 
 /** Takes a key and its row. */
 export const putKey = (segmentBits: number): string =>
@@ -371,18 +405,19 @@ export function makeTables(db: DatabaseSync, origin: string): void {
   db.exec('CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER)')
   const built = db.prepare('SELECT origin, form FROM built_from').get()
   if (built?.origin === origin && built.form === form) return
-  db.exec(`DROP TABLE IF EXISTS keys; DROP TABLE IF EXISTS traces; DROP TABLE IF EXISTS tallies; DROP TABLE IF EXISTS positions;
-    DROP TABLE IF EXISTS topics; DROP TABLE built_from;
+  db.exec(`DROP TABLE IF EXISTS keys; DROP TABLE IF EXISTS traces; DROP TABLE IF EXISTS tallies; DROP TABLE IF EXISTS chains;
+    DROP TABLE IF EXISTS positions; DROP TABLE IF EXISTS topics; DROP TABLE built_from;
     CREATE TABLE built_from (origin TEXT, form INTEGER, beginning INTEGER, since INTEGER);
     CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE positions (topic INTEGER, partition INTEGER, next INTEGER NOT NULL, newest INTEGER NOT NULL,
       pruned INTEGER NOT NULL, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
     CREATE TABLE traces (row INTEGER PRIMARY KEY, topic INTEGER, partition INTEGER, offset INTEGER, trace TEXT);
     CREATE TABLE keys (segment INTEGER, key BLOB, row INTEGER, PRIMARY KEY (segment, key, row)) WITHOUT ROWID;
-    CREATE TABLE tallies (topic INTEGER, partition INTEGER, first INTEGER, end INTEGER, id TEXT, predecessor TEXT,
+    CREATE TABLE tallies (topic INTEGER, partition INTEGER, first INTEGER, end INTEGER, id TEXT, is_counted INTEGER,
       at INTEGER, ledger_partition INTEGER, ledger_offset INTEGER, tally TEXT,
       PRIMARY KEY (topic, partition, first, id)) WITHOUT ROWID;
-    CREATE INDEX tallies_after ON tallies (predecessor);`)
+    CREATE TABLE chains (topic INTEGER, partition INTEGER, state TEXT NOT NULL,
+      PRIMARY KEY (topic, partition)) WITHOUT ROWID;`)
   // Random, so that a file that was deleted and recreated is not taken for the one before.
   db.prepare('INSERT INTO built_from VALUES (?, ?, abs(random() % 1000000000), NULL)').run(origin, form)
 }

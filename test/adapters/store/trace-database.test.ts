@@ -2,8 +2,12 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { Codecs } from '../../../src/adapters/schema-registry/codecs.ts'
+import { deliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { noCounts, noTally } from '../../../src/core/ledger/result-codes.ts'
 import type { Place, RetryTrace, TallyTrace } from '../../../src/core/ledger/trace.ts'
+import { topicNames } from '../../../src/core/topics.ts'
+import { EntryReader } from '../../../src/operators/why/entry-reader.ts'
 import { TraceDatabase, type Entry } from '../../../src/operators/why/trace-database.ts'
 import { temporaryFolder } from '../../support/deployment/rig.ts'
 
@@ -41,6 +45,7 @@ const tally = (
   predecessor,
   at: 77,
   start,
+  before: [],
   finished: [0, 10],
   owner: `owner of ${id}`,
   earlier: [],
@@ -151,6 +156,56 @@ test('the tally of a record is a committed one: the commit names it, or a later 
   assert.equal(database.factOf(place('other', 3), null), null)
   assert.equal(database.factOf(place('calls', 3), null)!.records, 10)
   database.close()
+})
+
+test('processes that share an index, and one that rebuilds it, find the same tally of a record', async (t) => {
+  const file = join(await temporaryFolder(t), 'index.sqlite')
+  const [one, other] = [new TraceDatabase(file, 'here'), new TraceDatabase(file, 'here')]
+  const all = tallies(tally('t1', null, 0), tally('failed', 't1', 10), tally('t2', 't1', 10))
+  const next = entry('ledger', 3, { tally: { topic: 'calls', partition: 0, tally: tally('t3', 't2', 20) } })
+  const owners = () => [3, 12, 21].map((offset) => one.factOf(place('calls', offset), 't3')?.owner)
+  const expected = ['t1', 't2', 't3'].map((id) => `owner of ${id}`)
+  one.take('ledger', all.slice(0, 1), one.beginning)
+  other.take('ledger', all.slice(0, 2), other.beginning)
+  one.take('ledger', all, one.beginning)
+  other.take('ledger', [next], other.beginning)
+  assert.deepEqual(owners(), expected)
+  other.clear()
+  one.take('ledger', [...all, next], one.beginning)
+  assert.deepEqual(owners(), expected)
+  one.close()
+  other.close()
+})
+
+test('tallies of other groups are not in the index, whatever they name as their predecessor', () => {
+  let group = ''
+  const event = () => {
+    const { at, ...rest } = tally('t', null, 0)
+    const counts = [noTally('crm')]
+    const its = { ...rest, group, position: 10, lost: [], counts }
+    return deliveryEvent('tally', at, { topic: 'calls', partition: 0, tally: its })
+  }
+  const codecs = { deliveries: { tryDecode: event } } as unknown as Codecs
+  const topics = topicNames('')
+  const reader = new EntryReader(topics, codecs, 'ours')
+  const record = {
+    ...place(topics.deliveries, 0),
+    timestamp: 0,
+    key: null,
+    value: null,
+    headers: {},
+    problem: null,
+  }
+  const isTaken = (of: string): boolean => {
+    group = of
+    return reader.tryRead(record)!.tally !== null
+  }
+  assert.deepEqual(['ours', 'ours.retries', 'others', 'others.retries'].map(isTaken), [
+    true,
+    true,
+    false,
+    false,
+  ])
 })
 
 test('records that retention removed from the topics are pruned from the index once they are most of it', async (t) => {

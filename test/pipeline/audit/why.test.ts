@@ -278,10 +278,10 @@ test('work that a killed forwarder did not commit is shown as done again', async
 
 test('an index of replaced topics is rebuilt, and an unreadable record is skipped', async (t) => {
   const deployment = await deploy(t)
-  const { topics, kafka, producer } = deployment
+  const { topics, kafka, producer, config } = deployment
   const messages = await messagesOf(deployment)
   const file = join(messages.folder, `${topics.deliveries}.index.sqlite`)
-  const before = new TraceDatabase(file, `${await clusterIdOf(kafka)} ${topics.deliveries}`)
+  const before = new TraceDatabase(file, `${await clusterIdOf(kafka)} ${topics.deliveries} ${config.groupId}`)
   const place = { topic: topics.calls, partition: 0, offset: 5_000 }
   const ghost = { place, timestamp: 1, key: 'ghost', users: [], trace: null, tally: null }
   before.take(topics.calls, [ghost], before.beginning)
