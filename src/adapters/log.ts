@@ -1,5 +1,5 @@
 import pino from 'pino'
-import type { Logger } from 'pino'
+import type { DestinationStream, Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 
 export type { Logger } from 'pino'
@@ -28,8 +28,8 @@ const secretFields = [
  */
 export function createLog(options: {
   level: Config['logLevel']
-  /** Commands whose output is on stdout log on stderr. */
-  to: 'stdout' | 'stderr'
+  /** The process's own, or another stream. Commands whose output is on stdout log on stderr. */
+  to: 'stdout' | 'stderr' | DestinationStream
   /** Values that must never be seen. */
   secrets?: readonly string[]
 }): Logger {
@@ -37,6 +37,8 @@ export function createLog(options: {
   const secrets = (options.secrets ?? [])
     .filter((secret) => secret.length >= 6)
     .map((secret) => JSON.stringify(secret).slice(1, -1))
+  // Synchronous, so that the line that says why the process ends is written before it does.
+  const own = (dest: 1 | 2) => pino.destination({ dest, sync: true })
   return pino(
     {
       level: options.level,
@@ -48,8 +50,7 @@ export function createLog(options: {
         streamWrite: (line) => secrets.reduce((text, secret) => text.replaceAll(secret, '…'), line),
       },
     },
-    // Synchronous, so that the line that says why the process ends is written before it does.
-    pino.destination({ dest: options.to === 'stdout' ? 1 : 2, sync: true }),
+    options.to === 'stdout' ? own(1) : options.to === 'stderr' ? own(2) : options.to,
   )
 }
 

@@ -1,7 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
-import { stopSignal } from './context.ts'
 import { sizeOf } from './flags.ts'
+import { io, pathOf, stopSignal } from './io.ts'
+import { printAside } from './terminal.ts'
 
 /** Read from a file at once. */
 const chunkBytes = 256 * 1_024
@@ -11,7 +12,7 @@ const chunkBytes = 256 * 1_024
  */
 export function bytesOf(file: string, needs: string): AsyncIterable<Uint8Array> {
   if (file !== '-') sizeOf(file, needs)
-  else if (process.stdin.isTTY) console.error(`Reading ${needs} from the terminal; Ctrl-D ends.`)
-  const input = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: chunkBytes })
+  else if (io().stdin.isTTY) printAside(`Reading ${needs} from the terminal; Ctrl-D ends.`)
+  const input = file === '-' ? io().stdin : createReadStream(pathOf(file), { highWaterMark: chunkBytes })
   return addAbortSignal(stopSignal(), input)
 }

@@ -1,4 +1,4 @@
-// What every command shares: settings, log, a Kafka client, stopping, and how errors become exit codes.
+// What every command shares: settings, log, a Kafka client, and how errors become exit codes.
 import type { Command, Option } from 'commander'
 import type { Kafka } from 'kafkajs'
 import { createKafka } from '../adapters/kafka/patched-client.ts'
@@ -12,6 +12,8 @@ import { variableNames, variables, type VariableName } from '../config/variables
 import { topicNames, type TopicNames } from '../core/topics.ts'
 import { failAs, failWith, logStrayErrorsTo } from './fail.ts'
 import { SettingOption, usageError } from './flags.ts'
+import { io, pathOf } from './io.ts'
+import { printAside } from './terminal.ts'
 
 /** What commands and parts work with: one of each for the whole process, made when it is first asked for. */
 export interface Context {
@@ -52,19 +54,22 @@ export interface ContextOptions {
  * `.postrider/dev.env`, which beats the default. Throws PostriderError 'usage' for wrong settings.
  */
 export function loadContext(command: Command, options: ContextOptions = {}): Context {
+  const own = io()
   const flags = settingFlags(command)
-  const given = layered(flags, process.env)
+  const given = layered(flags, own.env)
   const devEnv =
-    options.devEnv ?? usableDevEnv(readDevEnv(process.cwd()), given, options.longLived ? 'part' : 'command')
+    options.devEnv ?? usableDevEnv(readDevEnv(own.cwd), given, options.longLived ? 'part' : 'command')
   const env = layered(given, devEnv)
   const config = loadConfig(env, (name) => {
     if (flags[name]) return flagOf(name)
-    return process.env[name] || !devEnv[name] ? name : `${name} (in .postrider/dev.env)`
+    return own.env[name] || !devEnv[name] ? name : `${name} (in .postrider/dev.env)`
   })
   if (!options.longLived && !env.LOG_LEVEL) config.logLevel = 'warn'
+  config.storePath = pathOf(config.storePath)
+  const logTo = options.longLived ? 'stdout' : 'stderr'
   const log = createLog({
     level: config.logLevel,
-    to: options.longLived ? 'stdout' : 'stderr',
+    to: own.ownsProcess ? logTo : own[logTo],
     secrets: secretsOf(config),
   })
   logStrayErrorsTo(log)
@@ -73,7 +78,7 @@ export function loadContext(command: Command, options: ContextOptions = {}): Con
   if (taken.length > 0) {
     const line = `settings of npm start: ${taken.join(', ')} (.postrider/dev.env)`
     if (options.longLived) log.info(line)
-    else if (log.isLevelEnabled('warn')) console.error(line)
+    else if (log.isLevelEnabled('warn')) printAside(line)
   }
   if (options.longLived) for (const warning of clearTextWarnings(config)) log.warn(warning)
   // A command that ends says in one line what kafkajs would say at each try.
@@ -107,7 +112,7 @@ function settingFlags(command: Command): Environment {
 
 /**
  * Wraps a command's action: what it throws becomes one line on stderr and the exit code (2 for wrong usage, else
- * 1). An action that only partly succeeded sets `process.exitCode` itself.
+ * 1). An action that only partly succeeded sets the exit code of its `io()` itself.
  */
 export function runAction<A extends unknown[]>(
   action: (...args: A) => Promise<void> | void,
@@ -119,54 +124,6 @@ export function runAction<A extends unknown[]>(
       failWith(error)
     }
   }
-}
-
-const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
-
-/** npm passes a Ctrl-C on to a process that has it from the terminal already: one key, two signals. */
-const sameKeyMs = 500
-
-/** How often to look whether npm is still there. */
-const parentMs = 500
-
-/**
- * npm runs a script in a shell, and hands a SIGTERM on to that shell only, which dies of it alone. So under npm
- * the end of our parent stands for the signal that did not get here.
- */
-function onParentGone(stop: () => void): void {
-  if (!process.env.npm_lifecycle_event) return
-  const parent = process.ppid
-  const timer = setInterval(() => {
-    if (process.ppid === parent) return
-    clearInterval(timer)
-    stop()
-  }, parentMs)
-  timer.unref()
-}
-
-let stopping: AbortSignal | undefined
-
-/**
- * Aborts on SIGINT, SIGTERM or a closed terminal, and when npm that runs us is ended; a second signal ends the
- * process at once. Until this is called, the first one does. The same signal at every call.
- */
-export function stopSignal(): AbortSignal {
-  if (stopping) return stopping
-  const controller = new AbortController()
-  stopping = controller.signal
-  let firstAt: number | undefined
-  onParentGone(() => controller.abort())
-  for (const [name, exitCode] of Object.entries(exitCodes)) {
-    process.on(name, () => {
-      if (firstAt === undefined) {
-        firstAt = performance.now()
-        controller.abort()
-      } else if (performance.now() - firstAt > sameKeyMs) {
-        process.exit(exitCode)
-      }
-    })
-  }
-  return stopping
 }
 
 /** Uses what is open, and closes it whatever comes of it. */

@@ -1,28 +1,34 @@
-// How a process ends when something goes wrong.
+// How the program ends when something goes wrong.
+import { inspect } from 'node:util'
 import { describeKafkaError } from '../adapters/kafka/kafka-error.ts'
 import type { KafkaLogin } from '../adapters/kafka/secure/kafka-login.ts'
 import type { Logger } from '../adapters/log.ts'
 import { PostriderError, messageOf } from '../errors.ts'
+import { io, type ProgramIo } from './io.ts'
+import { processIo } from './process-io.ts'
+import { printAside } from './terminal.ts'
 
 /** How long a failed command may take to close what it had opened before it is ended regardless. */
 const closingMs = 2_000
 
-let login: KafkaLogin | null = null
+const logins = new WeakMap<ProgramIo, KafkaLogin>()
 
-/** How this process logs in to the brokers, for messages about their refusals. */
-export const failAs = (known: KafkaLogin): void => void (login = known)
+/** How this run logs in to the brokers, for messages about their refusals. */
+export const failAs = (login: KafkaLogin): void => void logins.set(io(), login)
 
 /** Says on stderr what went wrong and sets the exit code: 2 for wrong usage, else 1. */
 export function failWith(error: unknown): void {
-  console.error(describeError(error))
-  process.exitCode = error instanceof PostriderError && error.code === 'usage' ? 2 : 1
-  if (process.env.LOG_LEVEL === 'debug' || process.env.LOG_LEVEL === 'trace') console.error(error)
-  setTimeout(() => process.exit(), closingMs).unref()
+  const { env, ownsProcess } = io()
+  printAside(describeError(error))
+  io().exitCode = error instanceof PostriderError && error.code === 'usage' ? 2 : 1
+  if (env.LOG_LEVEL === 'debug' || env.LOG_LEVEL === 'trace') printAside(inspect(error))
+  if (ownsProcess) setTimeout(() => process.exit(), closingMs).unref()
 }
 
 function describeError(error: unknown): string {
   // Wrong settings are a line each; everything else is one line.
   if (error instanceof PostriderError && error.code === 'usage') return `postrider: ${error.message}`
+  const login = logins.get(io())
   const refused = login && describeKafkaError(error, login)
   if (refused?.isRefusal && !(error instanceof PostriderError)) return `postrider: ${refused.message}`
   if (error instanceof Error && error.name.startsWith('KafkaJS'))
@@ -31,12 +37,12 @@ function describeError(error: unknown): string {
   return `postrider: ${messageOf(error)} (LOG_LEVEL=debug shows where)`
 }
 
-let log: Logger | null = null
+const logs = new WeakMap<ProgramIo, Logger>()
 
-/** From now on stray errors go to this log instead of plain stderr. */
-export function logStrayErrorsTo(target: Logger): void {
-  log = target
-}
+/** From now on stray errors of this run go to this log instead of plain stderr. */
+export const logStrayErrorsTo = (log: Logger): void => void logs.set(io(), log)
+
+const logOfProcess = (): Logger | undefined => logs.get(processIo)
 
 /**
  * Errors that are not awaited are bugs and end the process with exit code 1. All but one: kafkajs lets the
@@ -46,7 +52,7 @@ export function logStrayErrorsTo(target: Logger): void {
 export function guardProcess(): void {
   process.on('unhandledRejection', (reason) => {
     if (isKafkaError(reason)) {
-      if (log) log.warn({ err: reason }, 'kafkajs dropped a rejected request')
+      logOfProcess()?.warn({ err: reason }, 'kafkajs dropped a rejected request')
       return
     }
     endWith(reason)
@@ -57,13 +63,16 @@ export function guardProcess(): void {
     if (error.code === 'EPIPE') process.exit()
     endWith(error)
   })
+  // Nobody is left to be told.
+  process.stderr.on('error', () => {})
 }
 
 const isKafkaError = (reason: unknown): boolean =>
   reason instanceof Error && reason.name.startsWith('KafkaJS')
 
 function endWith(reason: unknown): void {
+  const log = logOfProcess()
   if (log?.isLevelEnabled('fatal')) log.fatal({ err: reason }, 'a bug: an error that nothing handles')
-  console.error(`postrider: a bug: ${messageOf(reason)}`)
+  printAside(`postrider: a bug: ${messageOf(reason)}`)
   process.exit(1)
 }

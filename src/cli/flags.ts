@@ -3,6 +3,7 @@ import { statSync } from 'node:fs'
 import { Option } from 'commander'
 import { parseMoment } from '../core/duration.ts'
 import { PostriderError, messageOf } from '../errors.ts'
+import { pathOf } from './io.ts'
 
 /** A flag that sets an environment variable's setting. Another flag of the same name, such as a destination's, does not. */
 export class SettingOption extends Option {}
@@ -61,7 +62,7 @@ function readMoment(flag: string, text: string | undefined, now: number): number
 /** The size of a file in bytes. Throws `usage` for what cannot be read; `needs` is the file that is meant. */
 export function sizeOf(file: string, needs: string): number {
   try {
-    const stats = statSync(file)
+    const stats = statSync(pathOf(file))
     if (stats.isDirectory()) throw usageError(`${file} is a folder; give ${needs}`)
     return stats.size
   } catch (error) {

@@ -14,10 +14,11 @@ import type { Permission } from '../core/permissions.ts'
 import { topicNames } from '../core/topics.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { requireTopics } from './check-start.ts'
-import { withOpen, loadContext, runAction, stopSignal, type Context } from './context.ts'
+import { withOpen, loadContext, runAction, type Context } from './context.ts'
 import { openSettings } from './deployment.ts'
 import { sizeOf, usageError } from './flags.ts'
-import { count, print, printJson, ProgressBar } from './terminal.ts'
+import { io, pathOf, stopSignal } from './io.ts'
+import { count, print, printAside, printJson, ProgressBar } from './terminal.ts'
 
 interface Flags {
   source?: string
@@ -119,9 +120,9 @@ async function writeLines(
   progress: ProduceProgress,
 ): Promise<number | null> {
   const signal = stopSignal()
-  if (file === '-' && process.stdin.isTTY)
-    console.error('Reading from the terminal: one JSON object a line, Ctrl-D ends.')
-  const input = file === '-' ? process.stdin : createReadStream(file)
+  if (file === '-' && io().stdin.isTTY)
+    printAside('Reading from the terminal: one JSON object a line, Ctrl-D ends.')
+  const input = file === '-' ? io().stdin : createReadStream(pathOf(file))
   let last = 0
   try {
     for await (const { number, text, bytesRead } of linesOf(addAbortSignal(signal, input))) {
@@ -204,8 +205,8 @@ function report(
     const stopped = stoppedAfter === null ? '' : `; stopped after line ${stoppedAfter}`
     print(`${count(produced, 'call')} produced to ${topic}${badLines}${stopped}`)
   }
-  if (stoppedAfter !== null) process.exitCode = 130
-  else if (bad > 0) process.exitCode = 1
+  if (stoppedAfter !== null) io().exitCode = 130
+  else if (bad > 0) io().exitCode = 1
 }
 
 /** Beyond any call that Kafka takes; longer lines are passed over without being held in memory. */
@@ -291,12 +292,12 @@ export class ProduceProgress {
   badLine(number: number, code: string, message: string): void {
     this.bad++
     if (this.#json) printJson({ line: number, code, message })
-    else console.error(`${this.#bar.isShown ? eraseLine : ''}line ${number}: ${code}: ${message}`)
+    else printAside(`${this.#bar.isShown ? eraseLine : ''}line ${number}: ${code}: ${message}`)
   }
 
   /** For people, also with --json. */
   note(message: string): void {
-    console.error(`${this.#bar.isShown ? eraseLine : ''}postrider: ${message}`)
+    printAside(`${this.#bar.isShown ? eraseLine : ''}postrider: ${message}`)
   }
 
   /** Idempotent. */

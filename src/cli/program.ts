@@ -1,6 +1,8 @@
-import { Command } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { version } from '../version.ts'
+import { failWith } from './fail.ts'
 import { SettingOption } from './flags.ts'
+import { io, withIo, type OutputStream, type ProgramIo } from './io.ts'
 
 interface Entry {
   name: string
@@ -159,13 +161,33 @@ function commandAskedFor(args: readonly string[]): string | undefined {
 /** Commands that were not made by their parent have taken over nothing of it. */
 function inherit(command: Command, parent: Command): void {
   command.copyInheritedSettings(parent)
-  explainErrors(command)
+  speakThroughIo(command)
   for (const child of command.commands) inherit(child, command)
 }
 
-function explainErrors(command: Command): Command {
-  return command.configureOutput({ outputError: (text, write) => write(`${oneLine(text, command)}\n`) })
+function speakThroughIo(command: Command): Command {
+  const { stdout, stderr } = io()
+  return command.configureOutput({
+    writeOut: (text) => stdout.write(text),
+    writeErr: (text) => stderr.write(text),
+    getOutHelpWidth: () => widthOf(stdout),
+    getErrHelpWidth: () => widthOf(stderr),
+    outputError: (text, write) => write(`${oneLine(text, command)}\n`),
+  })
 }
+
+const widthOf = ({ isTTY, columns }: OutputStream): number => (isTTY && columns) || 80
+
+/** Runs the program to its end. Never rejects: what goes wrong is said on stderr, and sets the exit code. */
+export const runProgram = (args: readonly string[], given: ProgramIo): Promise<void> =>
+  withIo(given, async () => {
+    try {
+      await (await program(args)).parseAsync(args, { from: 'user' })
+    } catch (error) {
+      if (error instanceof CommanderError) given.exitCode = error.exitCode === 0 ? 0 : 2
+      else failWith(error)
+    }
+  })
 
 /** The whole command line, with the subcommands and flags of the command that is asked for. */
 export async function program(args: readonly string[]): Promise<Command> {
@@ -175,7 +197,7 @@ export async function program(args: readonly string[]): Promise<Command> {
     .exitOverride()
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
-  explainErrors(root)
+  speakThroughIo(root)
   for (const [flags, description] of globalOptions) root.addOption(new SettingOption(flags, description))
   const asked = commandAskedFor(args)
   for (const { name, summary, make } of entries) {

@@ -5,8 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { Command, Option } from 'commander'
 import { parseDuration } from '../core/duration.ts'
 import { messageOf, PostriderError } from '../errors.ts'
-import { runAction, stopSignal } from './context.ts'
-import { print, printable, printJson } from './terminal.ts'
+import { runAction } from './context.ts'
+import { pathOf, stopSignal } from './io.ts'
+import { print, printable, printAside, printJson } from './terminal.ts'
 import { untilAborted } from './part-lives.ts'
 import { usageError } from './flags.ts'
 
@@ -212,7 +213,7 @@ async function receive(flags: ReceiveFlags): Promise<void> {
     onRequest: (webhook) => (flags.json ? printJson(webhook) : print(webhookLine(webhook))),
   })
   // Beside the output, so that what --json prints stays JSON lines.
-  console.error(`Receiving at ${receiver.url} (Ctrl-C ends)`)
+  printAside(`Receiving at ${receiver.url} (Ctrl-C ends)`)
   await untilAborted(stopSignal())
   await receiver.close()
 }
@@ -220,7 +221,7 @@ async function receive(flags: ReceiveFlags): Promise<void> {
 async function secretOf(flags: ReceiveFlags): Promise<string | null> {
   if (flags.secretFile === undefined) return flags.secret ?? null
   try {
-    return (await readFile(flags.secretFile, 'utf8')).replace(/\r?\n$/, '')
+    return (await readFile(pathOf(flags.secretFile), 'utf8')).replace(/\r?\n$/, '')
   } catch (error) {
     throw usageError(`--secret-file: cannot read it: ${messageOf(error)}`)
   }

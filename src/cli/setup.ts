@@ -18,7 +18,8 @@ import {
 import { deploymentNames } from './check-start.ts'
 import { loadContext, runAction } from './context.ts'
 import { usageError, flagError } from './flags.ts'
-import { print, printJson, printTable } from './terminal.ts'
+import { io } from './io.ts'
+import { print, printAside, printJson, printTable } from './terminal.ts'
 
 type Flags = Partial<AclFlags>
 
@@ -72,7 +73,7 @@ export function setupCommand(): Command {
         const report = await runSetup(config, log, { fix: flags.fix ?? false })
         if (flags.json) printAsJson(report)
         else printForPeople(report)
-        if (report.problems.some(({ severity }) => severity === 'error')) process.exitCode = 1
+        if (report.problems.some(({ severity }) => severity === 'error')) io().exitCode = 1
       }),
     )
 }
@@ -92,7 +93,7 @@ function printForPeople({ topics, subjects, problems }: SetupReport): void {
     ['SUBJECT', 'SCHEMA ID', ''],
     subjects.map(({ subject, id, result }) => [subject, id, result]),
   )
-  for (const { severity, message } of problems) console.error(`postrider: ${severity}: ${message}`)
+  for (const { severity, message } of problems) printAside(`postrider: ${severity}: ${message}`)
 }
 
 /** As `kafka-acls.sh` spells them. */

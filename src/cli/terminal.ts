@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises'
-import type { Readable, Writable } from 'node:stream'
 import { SingleBar } from 'cli-progress'
+import { io } from './io.ts'
 
 // How commands print: lists as aligned tables for people, as JSON lines with --json.
 
@@ -18,7 +18,12 @@ function bytesAsBase64(part: unknown): unknown {
 }
 
 export function print(line: string): void {
-  process.stdout.write(`${line}\n`)
+  io().stdout.write(`${line}\n`)
+}
+
+/** On stderr: what is said beside the output. */
+export function printAside(line: string): void {
+  io().stderr.write(`${line}\n`)
 }
 
 /**
@@ -61,7 +66,8 @@ export function printable(text: string): string {
 
 /** How far a command is, on stderr if that is a terminal. */
 export class ProgressBar {
-  readonly isShown = process.stderr.isTTY
+  readonly #stream = io().stderr
+  readonly isShown = this.#stream.isTTY ?? false
   #bar: SingleBar | null = null
   #format = ''
 
@@ -71,7 +77,7 @@ export class ProgressBar {
     if (this.#bar && format === this.#format) return this.#bar.update(done, values)
     this.stop()
     this.#format = format
-    this.#bar = new SingleBar({ stream: process.stderr, clearOnComplete: true, etaBuffer: 100, format })
+    this.#bar = new SingleBar({ stream: this.#stream, clearOnComplete: true, etaBuffer: 100, format })
     this.#bar.start(total, done, values)
   }
 
@@ -92,17 +98,9 @@ export async function withProgress<T>(work: (bar: ProgressBar) => Promise<T>): P
   }
 }
 
-interface Terminal {
-  input: Readable & { isTTY?: boolean }
-  output: Writable & { isTTY?: boolean }
-}
-
 /** Whether somebody at a terminal says yes. Where there is none, nobody could be asked: then it is yes. */
-export async function agreed(
-  question: string,
-  { input, output }: Terminal = { input: process.stdin, output: process.stderr },
-  signal?: AbortSignal,
-): Promise<boolean> {
+export async function agreed(question: string, signal?: AbortSignal): Promise<boolean> {
+  const { stdin: input, stderr: output } = io()
   if (!input.isTTY || !output.isTTY) return true
   const terminal = createInterface({ input, output })
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')))

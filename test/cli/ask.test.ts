@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
+import { withIo } from '../../src/cli/io.ts'
 import { agreed } from '../../src/cli/terminal.ts'
+import { testIo } from '../support/deployment/program-here.ts'
 
 /** A terminal that answers with this; null: it is closed. */
 function terminal(answer: string | null, isTTY = true) {
@@ -10,11 +12,16 @@ function terminal(answer: string | null, isTTY = true) {
   if (answer === null) input.end()
   else input.write(`${answer}\n`)
   return {
-    streams: { input: Object.assign(input, { isTTY }), output: Object.assign(output, { isTTY }) },
+    streams: { stdin: Object.assign(input, { isTTY }), stderr: Object.assign(output, { isTTY }) },
     // Less what moves the cursor.
     shown: () => stripVTControlCharacters(String(output.read() ?? '')),
   }
 }
+
+type Streams = ReturnType<typeof terminal>['streams']
+
+const askedAt = (streams: Streams, signal = new AbortController().signal): Promise<boolean> =>
+  withIo({ ...testIo({ env: {} }, signal), ...streams }, () => agreed('Erase?', signal))
 
 test('only a yes at a terminal is one; without a terminal nobody is asked', async () => {
   for (const [answer, isYes] of [
@@ -26,22 +33,22 @@ test('only a yes at a terminal is one; without a terminal nobody is asked', asyn
     [null, false],
   ] as const) {
     const { streams, shown } = terminal(answer)
-    assert.equal(await agreed('Erase?', streams), isYes, String(answer))
+    assert.equal(await askedAt(streams), isYes, String(answer))
     assert.ok(shown().startsWith('Erase? [y/N] '))
   }
   const pipe = terminal('n', false)
-  assert.equal(await agreed('Erase?', pipe.streams), true)
+  assert.equal(await askedAt(pipe.streams), true)
   assert.equal(pipe.shown(), '')
 })
 
 test('a question that is broken off is answered by no', async () => {
   const stopping = new AbortController()
-  const asked = agreed('Erase?', terminalWithoutAnswer(), stopping.signal)
+  const asked = askedAt(terminalWithoutAnswer(), stopping.signal)
   stopping.abort()
   assert.equal(await asked, false)
 })
 
 const terminalWithoutAnswer = () => ({
-  input: Object.assign(new PassThrough(), { isTTY: true }),
-  output: Object.assign(new PassThrough(), { isTTY: true }),
+  stdin: Object.assign(new PassThrough(), { isTTY: true }),
+  stderr: Object.assign(new PassThrough(), { isTTY: true }),
 })

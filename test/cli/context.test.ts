@@ -3,14 +3,19 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
+import { Command } from 'commander'
+import { loadContext, runAction, settingOption, type ContextOptions } from '../../src/cli/context.ts'
+import { withIo } from '../../src/cli/io.ts'
+import { print } from '../../src/cli/terminal.ts'
+import { PostriderError } from '../../src/errors.ts'
 import { bareEnv } from '../support/deployment/bare-env.ts'
+import { testIo, type CommandResult } from '../support/deployment/program-here.ts'
 
 const url = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
 const imports = `
-  import { Command } from ${JSON.stringify(import.meta.resolve('commander'))}
-  import { loadContext, runAction, settingOption, stopSignal } from ${url('cli/context.ts')}
+  import { runAction } from ${url('cli/context.ts')}
   import { guardProcess } from ${url('cli/fail.ts')}
-  import { PostriderError } from ${url('errors.ts')}
+  import { stopSignal } from ${url('cli/io.ts')}
 `
 const nodeArgs = (code: string) => ['--input-type=module-typescript', '-e', imports + code]
 
@@ -24,23 +29,30 @@ function run(code: string, env: Record<string, string> = {}) {
   return { status, stdout, stderr }
 }
 
-test('an error in a command becomes one line and an exit code: 2 for wrong usage, else 1', () => {
-  const failing = (error: string) => run(`await runAction(async () => { throw ${error} })()`)
-  assert.deepEqual(failing(`new PostriderError('usage', '--rate is "x"; it takes a number')`), {
+/** Runs a command's code in this process, outside of any checkout. */
+async function here(work: () => Promise<void>, env: Record<string, string> = {}): Promise<CommandResult> {
+  const io = testIo({ env, cwd: '/' }, new AbortController().signal)
+  await withIo(io, work)
+  return { status: Number(io.exitCode ?? 0), stdout: io.stdout.text, stderr: io.stderr.text }
+}
+
+test('an error in a command becomes one line and an exit code: 2 for wrong usage, else 1', async () => {
+  const failing = (error: Error) => here(runAction(() => Promise.reject(error)))
+  assert.deepEqual(await failing(new PostriderError('usage', '--rate is "x"; it takes a number')), {
     status: 2,
     stdout: '',
     stderr: 'postrider: --rate is "x"; it takes a number\n',
   })
-  assert.deepEqual(failing(`new PostriderError('not_found', 'there is no\\n source shop')`), {
+  assert.deepEqual(await failing(new PostriderError('not_found', 'there is no\n source shop')), {
     status: 1,
     stdout: '',
     stderr: 'postrider: there is no source shop\n',
   })
-  assert.equal(failing(`new TypeError('x is undefined')`).stderr.split('\n').length, 2)
-  assert.match(
-    failing(`Object.assign(new Error('connect ECONNREFUSED'), { name: 'KafkaJSConnectionError' })`).stderr,
-    /^postrider: Kafka: connect ECONNREFUSED\. Check KAFKA_BROKERS/,
-  )
+  const unknown = await failing(new TypeError('x is undefined'))
+  assert.equal(unknown.stderr.split('\n').length, 2)
+  const away = Object.assign(new Error('connect ECONNREFUSED'), { name: 'KafkaJSConnectionError' })
+  const { stderr } = await failing(away)
+  assert.match(stderr, /^postrider: Kafka: connect ECONNREFUSED\. Check KAFKA_BROKERS/)
 })
 
 test('a failed command ends even if something is still open', () => {
@@ -48,32 +60,54 @@ test('a failed command ends even if something is still open', () => {
   assert.equal(status, 1)
 })
 
-const command = (args: string, options = '{}') => `
-  const command = new Command('x').addOption(settingOption('METRICS_PORT'))
-    .action(runAction((_options, command) => {
-      const { config, log } = loadContext(command, ${options})
-      console.log(JSON.stringify([config.metricsPort, config.groupId, config.logLevel]))
+/** Runs a command with a flag of its own, which prints some of its settings. */
+const command = (args: string[], env: Record<string, string> = {}, options: ContextOptions = {}) =>
+  here(async () => {
+    const action = runAction((_flags: unknown, self: Command) => {
+      const { config, log } = loadContext(self, options)
+      print(JSON.stringify([config.metricsPort, config.groupId, config.logLevel]))
       log.info('an info line')
-    }))
-  await command.parseAsync(${args}, { from: 'user' })`
+    })
+    await new Command('x')
+      .addOption(settingOption('METRICS_PORT'))
+      .action(action)
+      .parseAsync(args, { from: 'user' })
+  }, env)
 
-test('a flag overrides the environment, and an error about its value names the flag', () => {
+test('a flag overrides the environment, and an error about its value names the flag', async () => {
   const env = { METRICS_PORT: '1', GROUP_ID: 'g' }
-  assert.equal(run(command(`['--metrics-port', '0']`), env).stdout, '[0,"g","warn"]\n')
-  assert.equal(run(command(`[]`), env).stdout, '[1,"g","warn"]\n')
-  const wrong = run(command(`['--metrics-port', 'x']`), env)
+  assert.equal((await command(['--metrics-port', '0'], env)).stdout, '[0,"g","warn"]\n')
+  assert.equal((await command([], env)).stdout, '[1,"g","warn"]\n')
+  const wrong = await command(['--metrics-port', 'x'], env)
   assert.deepEqual([wrong.status, wrong.stdout], [2, ''])
   assert.match(wrong.stderr, /^postrider: --metrics-port is "x"; it takes a port/)
-  assert.match(run(command(`['--metrics-port', '']`), env).stderr, /^postrider: --metrics-port is empty/)
-  assert.match(run(command(`[]`), { METRICS_PORT: 'x' }).stderr, /^postrider: METRICS_PORT is "x"/)
+  const empty = await command(['--metrics-port', ''], env)
+  assert.match(empty.stderr, /^postrider: --metrics-port is empty/)
+  const inVariable = await command([], { METRICS_PORT: 'x' })
+  assert.match(inVariable.stderr, /^postrider: METRICS_PORT is "x"/)
 })
 
-test('a one-off command logs warnings and errors on stderr; a long-running one logs at info on stdout', () => {
-  assert.deepEqual(run(command(`[]`)), { status: 0, stdout: '[9464,"postrider","warn"]\n', stderr: '' })
-  const asked = run(command(`[]`), { LOG_LEVEL: 'info' })
+test('a one-off command logs warnings and errors on stderr; a long-running one logs at info on stdout', async () => {
+  assert.deepEqual(await command([]), { status: 0, stdout: '[9464,"postrider","warn"]\n', stderr: '' })
+  const asked = await command([], { LOG_LEVEL: 'info' })
   assert.equal(asked.stdout, '[9464,"postrider","info"]\n')
   assert.match(asked.stderr, /an info line/)
-  assert.match(run(command(`[]`, '{ longLived: true }')).stdout, /"info"\]\n\{.*an info line/)
+  const longLived = await command([], {}, { longLived: true })
+  assert.match(longLived.stdout, /"info"\]\n\{.*an info line/)
+})
+
+test('commands that run at the same time in one process do not see each other’s environment, output or exit code', async () => {
+  const runs = await Promise.all(
+    ['0', 'x', '2'].map((port) => command(['--metrics-port', port], { GROUP_ID: `g${port}` })),
+  )
+  assert.deepEqual(
+    runs.map(({ status, stdout }) => [status, stdout]),
+    [
+      [0, '[0,"g0","warn"]\n'],
+      [2, ''],
+      [0, '[2,"g2","warn"]\n'],
+    ],
+  )
 })
 
 test('kafkajs’s stray rejection of a produce request does not end the process; any other stray rejection does', () => {

@@ -14,8 +14,9 @@ import { LoginCode, loginMinutes } from '../../console/page/session.ts'
 import { topicNames } from '../../core/topics.ts'
 import { asPart } from '../../local/java-server.ts'
 import { superviseParts, type Part } from '../../supervisor.ts'
-import { loadContext, runAction, settingOption, stopSignal, type Context } from '../context.ts'
+import { loadContext, runAction, settingOption, type Context } from '../context.ts'
 import { usageError } from '../flags.ts'
+import { io, stopSignal } from '../io.ts'
 import { openCollector } from '../open-collector.ts'
 import { openForwarder } from '../open-forwarder.ts'
 import { openReports } from '../process-reports.ts'
@@ -86,7 +87,7 @@ const portOption = (flag: string, whose: string, variable: string): Option =>
 async function dev(command: Command): Promise<void> {
   const signal = stopSignal()
   const flags = command.optsWithGlobals<DevFlags>()
-  const state = new DevState(process.cwd())
+  const state = new DevState(io().cwd)
   const local = localServers(flags, state.folder)
   const receiverPort = flags.receiverPort === undefined ? null : portOf('--receiver-port', flags.receiverPort)
   const defaults = devDefaults(state, local)
@@ -121,7 +122,7 @@ async function dev(command: Command): Promise<void> {
     const logCounts = new LogCounts()
     const shared = { ...context, produceDurations, logCounts }
     // What the traffic's failing destination refuses would fill the terminal.
-    const isQuiet = flags.demoTraffic === true && !process.env.LOG_LEVEL
+    const isQuiet = flags.demoTraffic === true && !io().env.LOG_LEVEL
     const forwarderLog = isQuiet ? context.log.child({}, { level: 'error' }) : context.log
     const forwarder = openForwarder({ ...shared, log: forwarderLog })
     const collector = openCollector({ ...shared, host: ownHost })
@@ -327,7 +328,7 @@ const labelWidth = 12
 
 /** What `dev` says to the person at the terminal, on stdout. */
 export class Screen {
-  readonly #isTerminal = process.stdout.isTTY
+  readonly #stream = io().stdout
   #hasProgress = false
 
   /** A line of its own. Control characters do not reach the terminal. */
@@ -343,14 +344,14 @@ export class Screen {
 
   /** In a terminal, one line that is written over and over until the next one that stays. */
   progress(label: string, text: string): void {
-    if (!this.#isTerminal) return
+    if (!this.#stream.isTTY) return
     const line = `  ${label.padEnd(labelWidth)}${printable(text)}`
-    process.stdout.write(`\r\u001b[K${line.slice(0, process.stdout.columns - 1)}`)
+    this.#stream.write(`\r\u001b[K${line.slice(0, (this.#stream.columns ?? 80) - 1)}`)
     this.#hasProgress = true
   }
 
   #clear(): void {
-    if (this.#hasProgress) process.stdout.write('\r\u001b[K')
+    if (this.#hasProgress) this.#stream.write('\r\u001b[K')
     this.#hasProgress = false
   }
 }

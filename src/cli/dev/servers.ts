@@ -3,6 +3,7 @@ import { ensureQuickParts } from '../../local/class-archives.ts'
 import { keptNodes } from '../../local/kafka-storage.ts'
 import { startLocalKafka, type LocalKafka } from '../../local/kafka.ts'
 import { startLocalRegistry, type LocalRegistry } from '../../local/registry.ts'
+import { io } from '../io.ts'
 import { usageError } from '../flags.ts'
 import type { Screen } from './dev.ts'
 
@@ -90,8 +91,8 @@ export const kafkaFolder = (stateFolder: string): string => join(stateFolder, 'k
  * number of brokers than the state folder holds.
  */
 export function localServers(flags: LocalServerFlags, stateFolder: string): LocalServerPorts | null {
-  const brokers = flags.kafkaBrokers || process.env.KAFKA_BROKERS?.trim()
-  const registry = flags.schemaRegistryUrl || process.env.SCHEMA_REGISTRY_URL?.trim()
+  const brokers = flags.kafkaBrokers || io().env.KAFKA_BROKERS?.trim()
+  const registry = flags.schemaRegistryUrl || io().env.SCHEMA_REGISTRY_URL?.trim()
   if (brokers && flags.brokers !== undefined)
     throw usageError(
       '--brokers (DEV_BROKERS) is for a local Kafka, and KAFKA_BROKERS names yours: leave one of them out',

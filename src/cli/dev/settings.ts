@@ -3,14 +3,17 @@ import { resolve } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import type { Environment } from '../../config/read-environment.ts'
 import { localRegistryUrl } from '../../local/registry.ts'
+import { io } from '../io.ts'
 import type { DevState } from './dev.ts'
 import type { LocalServerPorts } from './servers.ts'
 
 /** Receivers on this machine may be reached; nothing but `dev` allows that by itself. */
 const loopback = '127.0.0.0/8,::1/128'
 
-const fromUser = (name: string): boolean =>
-  Boolean(process.env[name]?.trim() || process.env[`${name}_FILE`]?.trim())
+const fromUser = (name: string): boolean => {
+  const { env } = io()
+  return Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim())
+}
 
 /** What holds for `dev` where neither a flag nor the environment says otherwise. */
 export function devDefaults(state: DevState, ports: LocalServerPorts | null): Environment {

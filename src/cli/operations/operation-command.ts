@@ -5,7 +5,16 @@ import { fieldsOf, type Field } from '../../operators/fields.ts'
 import type { Operation } from '../../operators/operation.ts'
 import { runAction } from '../context.ts'
 import { flagError, type JsonFlag } from '../flags.ts'
-import { print, printable, printJson, table, withProgress, type ProgressBar } from '../terminal.ts'
+import { io } from '../io.ts'
+import {
+  print,
+  printable,
+  printAside,
+  printJson,
+  table,
+  withProgress,
+  type ProgressBar,
+} from '../terminal.ts'
 import { addFlags, flagOf, givenFields } from './flags-of-fields.ts'
 import {
   perform,
@@ -130,8 +139,8 @@ async function run(
   if (json) printJson(shape.json ? shape.json(body as never) : body)
   else print(shape.text?.(body as never, session) ?? textOf(body))
   const failure = shape.hasFailed?.(body as never) ?? false
-  if (failure !== false) process.exitCode = 1
-  if (typeof failure === 'string') console.error(`postrider: ${failure}`)
+  if (failure !== false) io().exitCode = 1
+  if (typeof failure === 'string') printAside(`postrider: ${failure}`)
 }
 
 /** The answer of an operation in this process, with its progress on the terminal. @param also told of it */
@@ -204,7 +213,7 @@ async function printList(
   if (items.length === 0) print(shape.none ?? 'there is none')
   else print(tableOf(shape.isNewestFirst ? items.reverse() : items, shape))
   const which = shape.isNewestFirst ? 'newest' : 'first'
-  if (cursor !== null) console.error(`the ${which} ${count}; --limit shows more`)
+  if (cursor !== null) printAside(`the ${which} ${count}; --limit shows more`)
 }
 
 function limitOf({ limit }: Options): number | null {
@@ -271,6 +280,6 @@ export function shownOn(bar: ProgressBar): (state: object) => void {
     bar.show(format, value, total ?? 0)
     if (bar.isShown || performance.now() - reportedAt < lineEveryMs) return
     reportedAt = performance.now()
-    console.error(`${phase}: ${value}${total === null ? '' : ` of ${total}`}`)
+    printAside(`${phase}: ${value}${total === null ? '' : ` of ${total}`}`)
   }
 }

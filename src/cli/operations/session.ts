@@ -7,8 +7,9 @@ import type { Operation, SessionGate, StreamAnswer } from '../../operators/opera
 import type { ConsoleServices } from '../../operators/services.ts'
 import { commandActor } from '../../operators/settings/actor.ts'
 import type { Statistics } from '../../operators/statistics/follower.ts'
-import { loadContext, stopSignal, type Context } from '../context.ts'
+import { loadContext, type Context } from '../context.ts'
 import { usageError } from '../flags.ts'
+import { stopSignal } from '../io.ts'
 import { openServices, type OpenServices } from '../services.ts'
 import { withProgress } from '../terminal.ts'
 

@@ -6,6 +6,7 @@ import type { SyncReport } from './sync.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import { bytesOf } from '../../cli/bytes-of.ts'
 import { usageError } from '../../cli/flags.ts'
+import { io } from '../../cli/io.ts'
 import type { CommandShape } from '../../cli/operations/operation-command.ts'
 
 const oneALine = 'a file with a line for each user'
@@ -15,7 +16,7 @@ const fromFile = (kind: ComputationKind): CommandShape => ({
   ...report(kind),
   addFlags: (command) => void command.argument('[file]', 'a line for each user; - or nothing for stdin'),
   read(_, [, file = '-']) {
-    boundHeap()
+    if (io().ownsProcess) boundHeap()
     const contentType = kind === 'audience' ? 'text/plain' : 'application/x-ndjson'
     return () => ({ lines: bytesOf(file, oneALine), contentType })
   },
@@ -74,7 +75,7 @@ const changeAudience: CommandShape = {
       throw usageError('nobody is named: give --add, --remove, --add-file or --remove-file')
     if (addFile === '-' && removeFile === '-')
       throw usageError('only one of --add-file and --remove-file can be stdin')
-    boundHeap()
+    if (io().ownsProcess) boundHeap()
     return () => ({ lines: changedMembers(flags), contentType: 'application/x-ndjson' })
   },
 }

@@ -1,8 +1,9 @@
 // The report of an audit, for people and for machines.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command } from 'commander'
-import { loadContext, runAction, stopSignal } from '../../cli/context.ts'
+import { loadContext, runAction } from '../../cli/context.ts'
 import { readPeriod } from '../../cli/flags.ts'
+import { io, stopSignal } from '../../cli/io.ts'
 import { print, printJson, count, printable, table, withProgress } from '../../cli/terminal.ts'
 import type { DestinationLine, AuditReport, AuditFault, Copy } from '../../core/ledger/audit-report.ts'
 import { auditFailure } from '../../core/operational/failures.ts'
@@ -55,7 +56,7 @@ async function run(
       throw error
     })
     if (!report) return
-    if (!report.ok) process.exitCode = 1
+    if (!report.ok) io().exitCode = 1
     if (options.json) printJson(report)
     else print(options.follow && report.ok ? lineOf(report, Date.now()) : pageOf(report))
     const failure = auditFailure(report, Date.now())

@@ -195,7 +195,7 @@ async function deleteUsers(ids: string[], flags: Flags, command: Command): Promi
     if (!yes && source === undefined) {
       const planned = plannedDeletion(given, state)
       const question = `${count(planned.users, 'user')} of all sources (${sourcesIn(planned)}), ${count(planned.deleteCalls, 'delete call')}: erase?`
-      if (!(await agreed(question, undefined, signal)))
+      if (!(await agreed(question, signal)))
         throw new PostriderError('conflict', 'not confirmed; nothing was changed')
     }
     const operation = operationOf('createDeletion')

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import { repeatable, usageError } from '../../cli/flags.ts'
+import { pathOf } from '../../cli/io.ts'
 import type { CommandShape } from '../../cli/operations/operation-command.ts'
 import type { CommandSession } from '../../cli/operations/session.ts'
 import { printable, table } from '../../cli/terminal.ts'
@@ -203,7 +204,7 @@ export function givenSecrets(flags: EndpointFlags): {
 /** Less the end of its line. Throws `usage`. */
 function contentOf(file: string, flag: string): string {
   try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+    return readFileSync(pathOf(file), 'utf8').replace(/\r?\n$/, '')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw usageError(`${flag} ${file} cannot be read (${code})`)

@@ -4,7 +4,8 @@ import type { callSchema, lineSchema } from './operations.ts'
 import { operationOf } from '../operations.ts'
 import { optionsOf, type CommandShape } from '../../cli/operations/operation-command.ts'
 import { performStream } from '../../cli/operations/session.ts'
-import { count, print, printable } from '../../cli/terminal.ts'
+import { io } from '../../cli/io.ts'
+import { count, print, printable, printAside } from '../../cli/terminal.ts'
 
 type Line = z.output<typeof lineSchema>
 type Call = z.output<typeof callSchema>
@@ -18,14 +19,15 @@ export const tailShape: CommandShape = {
     const operation = operationOf('tailSource')
     const { stream } = await performStream(operation, asked, optionsOf(operation, session, tailShape))
     const gone = new AbortController()
+    const { stdout } = io()
     // The other end of a pipe, such as `head`, has what it wanted.
-    process.stdout.once('error', () => gone.abort())
+    stdout.once('error', () => gone.abort())
     const lines = {
-      hasRoom: () => process.stdout.writableLength < maxBuffered,
+      hasRoom: () => stdout.writableLength < maxBuffered,
       write: (text: string) => (json ? print(text) : describeLine(JSON.parse(text) as Line)),
     }
     const { ended } = await stream(lines, AbortSignal.any([session.signal, gone.signal]))
-    process.stderr.write(`waiting for calls of ${asked.params!.id}…\n`)
+    printAside(`waiting for calls of ${asked.params!.id}…`)
     await ended
   },
 }
@@ -36,11 +38,8 @@ function describeLine(line: Line): void {
   else if ('sampled' in line || 'dropped' in line) {
     const { sampled, dropped } = line
     if (sampled)
-      process.stderr.write(
-        `… ${count(sampled.leftOut, 'more call')}: ${sampled.shownPerSecond} a second are shown\n`,
-      )
-    if (dropped)
-      process.stderr.write(`… ${count(dropped.leftOut, 'more call')}: the output is read too slowly\n`)
+      printAside(`… ${count(sampled.leftOut, 'more call')}: ${sampled.shownPerSecond} a second are shown`)
+    if (dropped) printAside(`… ${count(dropped.leftOut, 'more call')}: the output is read too slowly`)
   }
 }
 

@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import { flagError, namesOf, repeatable } from '../../cli/flags.ts'
+import { io } from '../../cli/io.ts'
 import { performed, type Options, type CommandShape } from '../../cli/operations/operation-command.ts'
 import type { AskedOperation, CommandSession } from '../../cli/operations/session.ts'
 import {
@@ -9,6 +10,7 @@ import {
   table,
   count,
   print,
+  printAside,
   printJson,
   withProgress,
   type ProgressBar,
@@ -183,8 +185,8 @@ export async function performReplay(
   const status = (await performed(operationOf('startReplay'), asked, session)) as Status
   const { id, overlapping } = status
   const note = missing(status)
-  if (note !== null) console.error(note)
-  if (overlapping.length > 0) console.error(overlapNote(overlapping))
+  if (note !== null) printAside(note)
+  if (overlapping.length > 0) printAside(overlapNote(overlapping))
   if (detach) {
     if (json) printJson(status)
     else
@@ -193,7 +195,7 @@ export async function performReplay(
       )
     return
   }
-  console.error(`replay ${id}`)
+  printAside(`replay ${id}`)
   await follow(id, session, json)
 }
 
@@ -201,7 +203,7 @@ async function showDryRun(asked: AskedOperation, session: CommandSession, json: 
   const report = (await performed(operationOf('dryRunReplay'), asked, session)) as DryRun
   if (json) printJson(report)
   else print(dryRunText(report))
-  if (report.refused > 0) process.exitCode = 1
+  if (report.refused > 0) io().exitCode = 1
 }
 
 const isUnfinished = ({ state }: Status): boolean => state === 'running' || state === 'paused'
@@ -235,7 +237,7 @@ async function follow(id: string, session: CommandSession, json: boolean): Promi
     print(
       `replay ${id} goes on as long as a console runs; \`postrider replays show ${id}\` shows how far it is`,
     )
-  if (state !== 'finished' || totals.refused > 0) process.exitCode = 1
+  if (state !== 'finished' || totals.refused > 0) io().exitCode = 1
 }
 
 function shownOn(bar: ProgressBar): (status: Status) => void {
@@ -246,7 +248,7 @@ function shownOn(bar: ProgressBar): (status: Status) => void {
     if (bar.isShown || performance.now() - reportedAt < lineEveryMs) return
     reportedAt = performance.now()
     const why = waitsFor === null ? '' : `; ${waiting[waitsFor]}`
-    console.error(`${count(totals.looked, 'record')} of ${total} looked at, ${sent} sent${why}`)
+    printAside(`${count(totals.looked, 'record')} of ${total} looked at, ${sent} sent${why}`)
   }
 }
 

@@ -6,6 +6,7 @@ import { Command } from 'commander'
 import { Document, isMap, isPair, isScalar, isSeq, LineCounter, parseDocument, visit, type Node } from 'yaml'
 import { runAction } from '../../cli/context.ts'
 import { repeatable, sizeOf, usageError, type JsonFlag } from '../../cli/flags.ts'
+import { io, pathOf } from '../../cli/io.ts'
 import { inSession } from '../../cli/operations/session.ts'
 import { count, print, printable, printJson } from '../../cli/terminal.ts'
 import type { Environment } from '../../config/read-environment.ts'
@@ -64,7 +65,7 @@ async function apply(name: string, flags: ApplyFlags, command: Command): Promise
   const { dryRun = false, prune = false, anyKey, secretPrefix: prefixes = [], json } = flags
   checkPrefixes(prefixes)
   const { file, refuse } = readSettingsFile(await textOf(name), name === '-' ? 'stdin' : name)
-  const { variables, faults } = secretVariables(file, prefixes, process.env)
+  const { variables, faults } = secretVariables(file, prefixes, io().env)
   if (faults.length > 0) throw refuse(faults)
   await inSession(command, async ({ settings, services: { secrets } }) => {
     const onDifference = json ? undefined : printDifference
@@ -85,7 +86,7 @@ async function textOf(name: string): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   // A pipe has no size before it is read.
-  for await (const chunk of name === '-' ? process.stdin : createReadStream(name)) {
+  for await (const chunk of name === '-' ? io().stdin : createReadStream(pathOf(name))) {
     chunks.push(chunk as Buffer)
     if ((bytes += (chunk as Buffer).length) > maxBytes) throw tooLarge()
   }
