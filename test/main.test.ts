@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { accessSync, constants, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { versionOf } from '../src/version.ts'
-import { bareEnv } from './support/deployment/bare-env.ts'
+import { runHere } from './support/deployment/program-here.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 /** Runs the CLI as a user would, outside of any checkout. */
-function postrider(...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
-    encoding: 'utf8',
-    cwd: '/',
-    env: bareEnv,
-  })
-  return { status, stdout, stderr }
-}
+const postrider = (t: TestContext, ...args: string[]) => runHere(t, args, { env: {}, cwd: '/' })
 
 const commands = [
   'dev',
@@ -32,21 +24,22 @@ const commands = [
   'dead-letters',
 ]
 
-test('help lists every command, and each command has its own help', () => {
-  const { status, stdout } = postrider('--help')
+test('help lists every command, and each command has its own help', async (t) => {
+  const { status, stdout } = await postrider(t, '--help')
   assert.equal(status, 0)
   for (const name of commands) assert.match(stdout, new RegExp(`^  ${name} {2,}\\S`, 'm'))
   for (const name of commands) {
-    const help = postrider(name, '--help')
+    const help = await postrider(t, name, '--help')
     assert.deepEqual([help.status, help.stderr], [0, ''], name)
     assert.match(help.stdout, new RegExp(`^Usage: postrider ${name}`))
     assert.match(help.stdout, /--kafka-brokers/, 'global flags are shown')
   }
 })
 
-test('help is wrapped where the terminal ends, and nowhere else', () => {
+test('help is wrapped where the terminal ends, and nowhere else', async (t) => {
   for (const name of ['collector', 'forwarder', 'console', 'run']) {
-    const [, description] = postrider(name, '--help').stdout.split('\n\n')
+    const { stdout } = await postrider(t, name, '--help')
+    const [, description] = stdout.split('\n\n')
     const lines = description!.split('\n')
     // Each line is as full as the first word of the next one lets it be.
     lines
@@ -55,29 +48,32 @@ test('help is wrapped where the terminal ends, and nowhere else', () => {
         assert.ok(lines[index]!.length + 1 + line.split(' ')[0]!.length >= 80, `${name}: ${lines[index]}`),
       )
   }
-  assert.match(postrider('console', '--help').stdout, /web console/)
+  assert.match((await postrider(t, 'console', '--help')).stdout, /web console/)
 })
 
-test('only update has flags that take something away', () => {
+test('only update has flags that take something away', async (t) => {
+  const create = await postrider(t, 'destinations', 'create', '--help')
+  const update = await postrider(t, 'destinations', 'update', '--help')
   for (const flag of ['--no-events', '--no-where', '--no-drop', '--remove-header', '--remove-secret']) {
-    assert.ok(!postrider('destinations', 'create', '--help').stdout.includes(flag), flag)
-    assert.ok(postrider('destinations', 'update', '--help').stdout.includes(flag), flag)
+    assert.ok(!create.stdout.includes(flag), flag)
+    assert.ok(update.stdout.includes(flag), flag)
   }
 })
 
-test('the commands for deletions say which sources they affect', () => {
+test('the commands for deletions say which sources they affect', async (t) => {
   for (const name of ['delete-user', 'deletions']) {
-    const help = postrider(name, '--help').stdout.replace(/\s+/g, ' ')
+    const { stdout } = await postrider(t, name, '--help')
+    const help = stdout.replace(/\s+/g, ' ')
     assert.match(help, /[Aa]ffect.*all.*whether a source ever had a call of a user is not looked at/, name)
   }
 })
 
-test('the version is the package’s', () => {
+test('the version is the package’s', async (t) => {
   const version = versionOf(fileURLToPath(new URL('..', import.meta.url)))
-  for (const flag of ['--version', '-v']) assert.equal(postrider(flag).stdout.trim(), version)
+  for (const flag of ['--version', '-v']) assert.equal((await postrider(t, flag)).stdout.trim(), version)
 })
 
-test('wrong usage gets one line that says what to do, and exit code 2', () => {
+test('wrong usage gets one line that says what to do, and exit code 2', async (t) => {
   const cases: [args: string[], line: RegExp][] = [
     [
       ['dead-letter'],
@@ -117,15 +113,15 @@ test('wrong usage gets one line that says what to do, and exit code 2', () => {
     [['dead-letters', 'list', '--kafka-brokers', 'x'], /^postrider: --kafka-brokers is "x"/],
   ]
   for (const [args, line] of cases) {
-    const { status, stdout, stderr } = postrider(...args)
+    const { status, stdout, stderr } = await postrider(t, ...args)
     assert.deepEqual([status, stdout], [2, ''], args.join(' '))
     assert.match(stderr.trimEnd(), line)
     assert.equal(stderr.trimEnd().split('\n').length, 1)
   }
 })
 
-test('without a command the usage is printed, with exit code 2', () => {
-  const { status, stderr } = postrider()
+test('without a command the usage is printed, with exit code 2', async (t) => {
+  const { status, stderr } = await postrider(t)
   assert.equal(status, 2)
   assert.match(stderr, /^Usage: postrider/)
 })

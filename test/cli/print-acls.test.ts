@@ -1,33 +1,19 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { tmpdir } from 'node:os'
-import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { test, type TestContext } from 'node:test'
 import { topicSpecs } from '../../src/adapters/kafka/admin/topic-specs.ts'
 import { deploymentNames } from '../../src/cli/check-start.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { partPermissions } from '../../src/core/permissions.ts'
 import { grantsOf } from '../support/secured/kafka-acls.ts'
-import { bareEnv } from '../support/deployment/bare-env.ts'
-
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+import { runHere } from '../support/deployment/program-here.ts'
 
 /** No broker listens there: nothing that is printed may need one. */
 const env = { KAFKA_BROKERS: '127.0.0.1:1,127.0.0.1:2', RETRY_TIERS: '10s,2h' }
 
-function setup(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) =>
-    execFile(
-      process.execPath,
-      [main, 'setup', ...args],
-      { cwd: tmpdir(), env: { ...bareEnv, ...env } },
-      (error, stdout, stderr) => resolve({ status: error ? Number(error.code) : 0, stdout, stderr }),
-    ),
-  )
-}
+const setup = (t: TestContext, ...args: string[]) => runHere(t, ['setup', ...args], { env })
 
-test('permissions are printed as commands, grouped by part, with the name of every topic and tier', async () => {
-  const { status, stdout, stderr } = await setup('--print-acls', 'User:ann')
+test('permissions are printed as commands, grouped by part, with the name of every topic and tier', async (t) => {
+  const { status, stdout, stderr } = await setup(t, '--print-acls', 'User:ann')
   assert.deepEqual([status, stderr], [0, ''])
   const lines = stdout.trimEnd().split('\n')
   const add = 'kafka-acls.sh --bootstrap-server 127.0.0.1:1,127.0.0.1:2 --add --allow-principal User:ann'
@@ -50,8 +36,8 @@ test('permissions are printed as commands, grouped by part, with the name of eve
   for (const line of lines) assert.ok(line.startsWith('# ') || line.startsWith(`${add} --operation `), line)
 })
 
-test('the permissions of one part can be printed as JSON, with those that setup --fix needs', async () => {
-  const { stdout } = await setup('--print-acls', 'User:ann', '--part', 'setup', '--fix', '--json')
+test('the permissions of one part can be printed as JSON, with those that setup --fix needs', async (t) => {
+  const { stdout } = await setup(t, '--print-acls', 'User:ann', '--part', 'setup', '--fix', '--json')
   const lines = stdout
     .trimEnd()
     .split('\n')
@@ -69,7 +55,7 @@ test('the permissions of one part can be printed as JSON, with those that setup 
     name: 'analytics.calls',
     pattern: 'literal',
   })
-  const { stdout: printed } = await setup('--print-acls', 'User:ann', '--part', 'forwarder', 'console')
+  const { stdout: printed } = await setup(t, '--print-acls', 'User:ann', '--part', 'forwarder', 'console')
   const granted = printed
     .split('\n')
     .filter((line) => line.startsWith('kafka-acls.sh '))
@@ -82,8 +68,8 @@ test('the permissions of one part can be printed as JSON, with those that setup 
   assert.deepEqual(granted.map(key).sort(), needed.map(key).sort())
 })
 
-test('a principal that a shell would split is quoted, and an invalid one is refused', async () => {
-  const { stdout } = await setup('--print-acls', "User:CN=it's me,O=a b", '--part', 'collector')
+test('a principal that a shell would split is quoted, and an invalid one is refused', async (t) => {
+  const { stdout } = await setup(t, '--print-acls', "User:CN=it's me,O=a b", '--part', 'collector')
   assert.ok(stdout.includes(` --allow-principal 'User:CN=it'\\''s me,O=a b' --operation `))
   for (const [args, line] of [
     [['--print-acls', 'ann'], /--print-acls is "ann"; it takes a principal of Kafka, such as User:postrider/],
@@ -94,7 +80,7 @@ test('a principal that a shell would split is quoted, and an invalid one is refu
     ],
     [['--part', 'setup'], /--part goes with --print-acls/],
   ] as [string[], RegExp][]) {
-    const { status, stderr } = await setup(...args)
+    const { status, stderr } = await setup(t, ...args)
     assert.equal(status, 2)
     assert.match(stderr, line)
   }

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -7,8 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test, type TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { startReceiver, verifySignature, webhookLine, type ReceivedWebhook } from '../../src/cli/receive.ts'
+import { bareEnv } from '../support/deployment/bare-env.ts'
+import { startProgram } from '../support/deployment/command-rig.ts'
+import { runHere } from '../support/deployment/program-here.ts'
 
 const track = JSON.stringify({
   version: 1,
@@ -130,18 +131,13 @@ test('a port that is in use is reported', async (t) => {
   })
 })
 
-function run(...args: string[]) {
-  const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-  return spawn(process.execPath, [main, 'receive', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-}
-
 test('`postrider receive` prints one JSON line per request and ends cleanly on SIGTERM', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const secretFile = join(folder, 'secret')
   await writeFile(secretFile, 'geheim\n')
-  const child = run('--port', '0', '--secret-file', secretFile, '--json', '--status', '202')
-  t.after(() => child.kill('SIGKILL'))
+  const args = ['--port', '0', '--secret-file', secretFile, '--json', '--status', '202']
+  const { process: child } = startProgram(t, bareEnv, ['receive', ...args])
   const exited = once(child, 'exit')
   const [said] = (await once(createInterface(child.stderr), 'line')) as [string]
   const url = /http:\/\/127\.0\.0\.1:\d+\//.exec(said)?.[0]
@@ -162,14 +158,11 @@ for (const [args, message] of [
   [['--secret-file', '/does/not/exist'], /--secret-file: cannot read it: ENOENT/],
   [['--secret', 'hush', '--secret-file', 'f'], /cannot be used with option/],
 ] satisfies [string[], RegExp][]) {
-  test(`\`postrider receive ${args.join(' ')}\` is refused in one line`, async () => {
-    const child = run(...args)
-    let text = ''
-    child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()))
-    const [code] = (await once(child, 'close')) as [number]
-    assert.equal(code, 2)
-    assert.match(text, message)
-    assert.equal(text.trim().split('\n').length, 1)
-    assert.doesNotMatch(text, /hush/)
+  test(`\`postrider receive ${args.join(' ')}\` is refused in one line`, async (t) => {
+    const { status, stderr } = await runHere(t, ['receive', ...args], { env: {} })
+    assert.equal(status, 2)
+    assert.match(stderr, message)
+    assert.equal(stderr.trim().split('\n').length, 1)
+    assert.doesNotMatch(stderr, /hush/)
   })
 }

@@ -1,37 +1,16 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { text } from 'node:stream/consumers'
 import { test, type TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
 import { subscribe } from '../../support/deployment/operational-events.ts'
+import { runCommand, startCommand } from '../../support/deployment/deployment-cli.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { NumberedCalls } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { bareEnv } from '../../support/deployment/bare-env.ts'
 
-const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
-
-function start(t: TestContext, { env }: Deployment, ...args: string[]) {
-  const child = spawn(process.execPath, [main, 'audit', ...args], {
-    env: { ...bareEnv, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  t.after(() => child.kill('SIGKILL'))
-  return child
-}
-
-async function run(t: TestContext, deployment: Deployment, ...args: string[]) {
-  const child = start(t, deployment, ...args)
-  const [[status], stdout, stderr] = await Promise.all([
-    once(child, 'close') as Promise<[number | null]>,
-    text(child.stdout),
-    text(child.stderr),
-  ])
-  return { status, stdout, stderr }
-}
+const run = (t: TestContext, deployment: Deployment, ...args: string[]) =>
+  runCommand(t, deployment, '', 'audit', ...args)
 
 test('audit says where it begins and what it found, and exits with 1 if anything is missing', async (t) => {
   const receiver = await startReceiver(t)
@@ -93,8 +72,7 @@ test('audit says where it begins and what it found, and exits with 1 if anything
         new RegExp(`^GAP ${topics.calls.replaceAll('.', '\\.')}/0 offsets 42\\.\\.46: `, 'm'),
       )
       assert.match(stdout, /^NOT everything is accounted for: 1 fault /m)
-      const following = start(t, deployment, '--follow', '--json')
-      following.stderr.resume()
+      const { process: following } = startCommand(t, deployment, 'audit', '--follow', '--json')
       const lines: string[] = []
       for await (const line of createInterface(following.stdout)) {
         lines.push(line)

@@ -1,8 +1,4 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { after, before, test } from 'node:test'
 import kafkajs from 'kafkajs'
 import type { Message } from 'kafkajs'
@@ -22,7 +18,7 @@ import { someErasure } from '../../support/erasures.ts'
 import { deadLetter, delivery, failedAt } from '../../support/replay/dead-letters.ts'
 import { brokers, registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
 import { createTopics } from '../../../src/adapters/kafka/admin/topics.ts'
-import { bareEnv } from '../../support/deployment/bare-env.ts'
+import { runHere } from '../../support/deployment/program-here.ts'
 
 const prefix = uniquePrefix()
 const env = {
@@ -109,19 +105,9 @@ async function addDestination(): Promise<void> {
   await settings.close()
 }
 
-const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
+const postrider = (...args: string[]) => runHere({ after }, args, { env })
 
 const deadLetters = (...args: string[]) => postrider('dead-letters', ...args)
-
-async function postrider(...args: string[]) {
-  const child = spawn(process.execPath, [main, ...args], {
-    cwd: '/',
-    env: { ...bareEnv, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  return { status: child.exitCode, stdout, stderr }
-}
 
 const jsonLines = (stdout: string) =>
   stdout

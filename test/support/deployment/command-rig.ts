@@ -9,15 +9,10 @@ import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
 import type { TopicRecord } from '../../../src/adapters/kafka/read/topic-record.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
 import { bareEnv } from './bare-env.ts'
+import { runHere, type CommandResult } from './program-here.ts'
 import { silentLog as log } from '../silent-log.ts'
 
 const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
-
-export interface CommandResult {
-  status: number | null
-  stdout: string
-  stderr: string
-}
 
 export interface RunningCommand {
   process: ChildProcessWithoutNullStreams
@@ -41,7 +36,10 @@ export function endWithThisProcess(child: ChildProcess): void {
   child.once('exit', () => running.delete(child))
 }
 
-/** Starts a command as users do, in a folder that is not the project's. It is killed at the end of the test. */
+/**
+ * Starts a command as users do, in a folder that is not the project's: for what is killed, gets a signal or goes on while
+ * the test does something else. It is killed at the end of the test.
+ */
 export function startProgram(
   t: TestContext,
   env: Record<string, string | undefined>,
@@ -61,13 +59,13 @@ export function startProgram(
   return { process: child, ended }
 }
 
-/** Commands run as users run them, on topics of this test's own. */
+/** Commands as users run them, on topics of this test's own. */
 export interface CommandRig {
   prefix: string
   kafka: Kafka
   admin: Admin
   start(...args: string[]): RunningCommand
-  /** Runs to the end, with this on stdin. */
+  /** Runs to the end in this process, with this on stdin. */
   run(input: string, ...args: string[]): Promise<CommandResult>
   /** All records of a topic, by its name without the prefix. */
   records(topic: string): Promise<TopicRecord[]>
@@ -75,8 +73,7 @@ export interface CommandRig {
 
 export async function commandRig(t: TestContext, env: Record<string, string> = {}): Promise<CommandRig> {
   const prefix = uniquePrefix()
-  const environment: Record<string, string | undefined> = {
-    ...bareEnv,
+  const environment: Record<string, string> = {
     KAFKA_BROKERS: brokers().join(','),
     SCHEMA_REGISTRY_URL: registryUrl(),
     TOPIC_PREFIX: prefix,
@@ -95,17 +92,12 @@ export async function commandRig(t: TestContext, env: Record<string, string> = {
     if (own.length > 0) await admin.deleteTopics({ topics: own })
     await admin.disconnect()
   })
-  const start = (...args: string[]): RunningCommand => startProgram(t, environment, args)
   return {
     prefix,
     kafka,
     admin,
-    start,
-    run(input, ...args) {
-      const command = start(...args)
-      command.process.stdin.end(input)
-      return command.ended
-    },
+    start: (...args) => startProgram(t, { ...bareEnv, ...environment }, args),
+    run: (input, ...args) => runHere(t, args, { env: environment, input }),
     async records(topic) {
       const records: TopicRecord[] = []
       const range = readRange({ kafka, topic: prefix + topic, log })

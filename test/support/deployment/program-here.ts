@@ -1,10 +1,8 @@
 // The program in the process of the test, which costs a tenth of a process of its own.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { subscribe } from 'node:diagnostics_channel'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { Readable, Writable } from 'node:stream'
-import type { TestContext } from 'node:test'
 import type { ProgramIo } from '../../../src/cli/io.ts'
 import { runProgram } from '../../../src/cli/program.ts'
 import type { Environment } from '../../../src/config/read-environment.ts'
@@ -29,14 +27,18 @@ const closingMs = 2_000
 
 /** The connections of the run that opens them. */
 const sockets = new AsyncLocalStorage<Set<Socket>>()
-subscribe('net.client.socket', (message) => sockets.getStore()?.add((message as { socket: Socket }).socket))
+const { connect } = Socket.prototype
+Socket.prototype.connect = function (this: Socket, ...args: never[]) {
+  sockets.getStore()?.add(this)
+  return Reflect.apply(connect, this, args) as Socket
+}
 
 /**
  * Runs a command to its end, as a process of its own would: `startProgram` has one for what only a process shows, such
  * as a signal. Rejects if the command leaves a connection open, which would keep its process from ending.
  */
 export async function runHere(
-  t: TestContext,
+  t: { after(end: () => void): void },
   args: readonly string[],
   given: GivenToProgram,
 ): Promise<CommandResult> {

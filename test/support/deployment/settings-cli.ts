@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process'
-import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { createCodecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
@@ -11,25 +8,17 @@ import { SettingsLog } from '../../../src/adapters/folded-log/settings-log.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
 import { createTopics } from '../../../src/adapters/kafka/admin/topics.ts'
-import { bareEnv } from './bare-env.ts'
+import { runHere, type CommandResult } from './program-here.ts'
 import { silentLog as log } from '../silent-log.ts'
 
-export interface CliResult {
-  status: number | null
-  stdout: string
-  stderr: string
-}
-
-/** The CLI as a user runs it, on a settings log of this test's own. */
+/** The CLI as a user runs it, in this process, on a settings log of this test's own. */
 export interface SettingsCli {
-  run(...args: string[]): Promise<CliResult>
+  run(...args: string[]): Promise<CommandResult>
   /** The lines of `--json` output. */
   json(...args: string[]): Promise<Record<string, unknown>[]>
   /** A settings log on the same topic, started, as a running part has it. */
   open(): Promise<SettingsLog>
 }
-
-const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 
 export async function makeSettingsCli(
   t: TestContext,
@@ -50,24 +39,13 @@ export async function makeSettingsCli(
   })
   await new Registry(registry).register(subjectOf(topics.settings), recordSchema('settingsEvent'))
 
-  const run = async (...args: string[]): Promise<CliResult> => {
-    const child = spawn(process.execPath, [main, ...args], {
-      cwd: tmpdir(),
-      env: {
-        ...bareEnv,
-        KAFKA_BROKERS: brokers().join(','),
-        SCHEMA_REGISTRY_URL: registryUrl(),
-        TOPIC_PREFIX: prefix,
-        ...env,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    let [stdout, stderr] = ['', '']
-    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
-    const status = await new Promise<number | null>((resolve) => child.on('close', resolve))
-    return { status, stdout, stderr }
+  const own = {
+    KAFKA_BROKERS: brokers().join(','),
+    SCHEMA_REGISTRY_URL: registryUrl(),
+    TOPIC_PREFIX: prefix,
+    ...env,
   }
+  const run = (...args: string[]): Promise<CommandResult> => runHere(t, args, { env: own })
   return {
     run,
     async json(...args) {
