@@ -217,8 +217,13 @@ test('a concurrent sync of another process is rejected and changes nothing', asy
 test('when processes sync one audience concurrently, each applies its whole list or nothing', async (t) => {
   const rig = await audienceRig(t)
   const lists = [0, 1, 2].map((list) => Array.from({ length: 2_000 }, (_, index) => `u${list}-${index}`))
+  // Each in a process of its own: they share the store's file.
   const all = await Promise.all(
-    lists.map((users) => rig.run(users.join('\n'), 'audiences', 'change', 'vip', '--add-file', '-')),
+    lists.map((users) => {
+      const { process, ended } = rig.start('audiences', 'change', 'vip', '--add-file', '-')
+      process.stdin.end(users.join('\n'))
+      return ended
+    }),
   )
   for (const { status, stderr } of all)
     if (status !== 0) assert.match(stderr, /audience "vip" is running elsewhere; nothing was changed/)

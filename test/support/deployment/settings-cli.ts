@@ -43,9 +43,9 @@ export async function makeSettingsCli(
     KAFKA_BROKERS: brokers().join(','),
     SCHEMA_REGISTRY_URL: registryUrl(),
     TOPIC_PREFIX: prefix,
-    ...env,
   }
-  const run = (...args: string[]): Promise<CommandResult> => runHere(t, args, { env: own })
+  // A test may change its environment between two commands.
+  const run = (...args: string[]) => runHere(t, args, { env: { ...own, ...env } })
   return {
     run,
     async json(...args) {
