@@ -13,6 +13,7 @@ export const pagePaths = {
   live: '/live',
   audit: '/audit',
   sources: '/sources',
+  source: '/sources/:id',
   computations: '/audiences',
   audience: '/audiences/:id',
   trait: '/traits/:id',

@@ -3,7 +3,9 @@ import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startScene } from '../support/browser/scene.ts'
 import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { post, track } from '../support/calls/collectors.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { until } from '../support/until.ts'
 
 /** An id of a user and a name that would do harm where they were taken for HTML or for a direction of text. */
 const hostileUser = `<img src=x onerror=alert(1)>\u05d0${'x'.repeat(980)}`
@@ -14,7 +16,7 @@ const heading = (page: Page, name: string) => page.getByRole('heading', { name, 
 
 test('sources, audiences and traits, deletions and suppressions', async (t) => {
   const receiver = await startReceiver(t)
-  const { console, stopParts } = await startScene(t, async (deployment) => {
+  const { console, collectorUrl, send, stopParts } = await startScene(t, async (deployment) => {
     await deployment.destination({ id: 'crm', urls: [receiver.url] })
   })
   t.after(stopParts)
@@ -190,5 +192,49 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     await tabTo(page, 'End suppression')
     await page.keyboard.press('Enter')
     await page.getByText('This user is not suppressed').waitFor()
+  })
+
+  await t.test('a source shows its settings, and what came in as the API counts it', async (t) => {
+    await console.ok(200, 'PATCH', '/sources/shop', { name: 'The shop', maxRate: '600/m' })
+    await send([track('first'), track('second'), track('third')])
+    await send([track('third')])
+    assert.equal((await post({ url: collectorUrl }, '/v1/track', 'no JSON')).status, 400)
+    // Collectors report every 10 seconds; the page would ask again after a minute only.
+    const counted = async () => (await console.ok(200, 'GET', '/sources/shop/stats?window=24h')).totals
+    await until(async () => ((await counted()) as { refused: number }).refused === 1, 30_000)
+    const { accepted, duplicate, refused, refusals } = (await counted()) as Record<string, unknown>
+    assert.deepEqual([accepted, duplicate, refused, refusals], [3, 1, 1, { invalid_json: 1 }])
+
+    const sums = 'Accepted: 3, duplicates: 1, refused: 1.'
+    const { page } = await openPage(t, url, '/sources')
+    await page.getByRole('link', { name: /^The shop/ }).click()
+    await page.waitForURL('**/sources/shop')
+    await heading(page, 'The shop').waitFor()
+    await page.getByText('600/m at each collector').waitFor()
+    const outcomes = page.getByRole('region', { name: 'Calls by outcome' }).locator('tbody')
+    assert.deepEqual((await outcomes.innerText()).split(/\s*\n\s*/), [
+      'Accepted\t3',
+      'Duplicates\t1',
+      'Refused: invalid json\t1',
+    ])
+    await page.getByRole('img', { name: sums }).waitFor()
+    await assertAccessible(page)
+    await page.getByRole('button', { name: 'Copy write key of shop' }).click()
+    const { writeKey } = await console.ok(200, 'GET', '/sources/shop')
+    assert.equal(await page.evaluate('navigator.clipboard.readText()'), writeKey)
+    const hrefs = ['crm', 'Watch its calls'].map((name) =>
+      page.getByRole('main').getByRole('link', { name }).getAttribute('href'),
+    )
+    assert.deepEqual(await Promise.all(hrefs), ['/destinations/crm', '/live?source=shop'])
+
+    const narrow = await openPage(t, url, '/sources/shop', { ...reader, width: 390 })
+    await narrow.page.getByRole('img', { name: sums }).waitFor()
+    assert.equal(await isTooWide(narrow.page), false)
+  })
+
+  await t.test('a source that does not exist is said to be so', async (t) => {
+    const watched = await openPage(t, url, '/sources/nowhere')
+    await watched.page.getByText('Source "nowhere" does not exist').waitFor()
+    watched.expectFaults(/404/)
   })
 })

@@ -102,6 +102,7 @@ async function prepare(server: ConsoleProcess): Promise<PageParams> {
     until(async () => (await server.ask<{ data: { id: string }[] }>(`${path}?limit=1`))?.data[0] ?? null)
   return {
     destination: { id: 'd7' },
+    source: { id: 'shop' },
     deadLetter: await newestOf('/dead-letters'),
     audience: { id: 'vip' },
     trait: { id: 'plan' },

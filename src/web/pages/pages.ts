@@ -15,6 +15,7 @@ export const pages: Record<Exclude<PageName, 'login'>, () => Promise<Page>> = {
   live: () => import('./live/live.tsx').then(({ Live }) => Live),
   audit: () => import('./audit/audit.tsx').then(({ Audit }) => Audit),
   sources: () => import('./sources/sources.tsx').then(({ Sources }) => Sources),
+  source: () => import('./sources/source.tsx').then(({ Source }) => Source),
   computations: () => import('./computations/computations.tsx').then(({ Computations }) => Computations),
   audience: () => import('./computations/computation.tsx').then(({ Audience }) => Audience),
   trait: () => import('./computations/computation.tsx').then(({ Trait }) => Trait),

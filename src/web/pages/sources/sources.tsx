@@ -10,7 +10,8 @@ import { TextField, IdField } from '../../components/fields.tsx'
 import { compactText, countText } from '../../components/figures.ts'
 import { NotKnown, NoValue, say, Failure } from '../../components/notices.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
-import { Badge, CopyAsCurl, CopyButton } from '../../components/text.tsx'
+import { CopyAsCurl } from '../../components/text.tsx'
+import { SourceBadge, WriteKey } from './parts.tsx'
 
 type Asked = { what: 'new' } | { what: 'change' | 'enable' | 'disable'; source: SourceAnswer }
 type Counts = OverviewAnswer['sources'][number]
@@ -104,25 +105,13 @@ function columnsOf(
       head: 'Source',
       isName: true,
       cell: ({ id, name }) => (
-        <span class="thing">
+        <a class="thing" href={pathTo('source', { id })}>
           <span class="foreign">{name}</span>
           {name !== id && <span class="id faint">{id}</span>}
-        </span>
+        </a>
       ),
     },
-    {
-      head: 'State',
-      cell: ({ enabled, builtIn }) =>
-        builtIn ? (
-          <Badge
-            tone="plain"
-            text="built in"
-            title="Operational events, which destinations can subscribe to"
-          />
-        ) : (
-          <Badge tone={enabled ? 'good' : 'plain'} text={enabled ? 'taking calls' : 'disabled'} />
-        ),
-    },
+    { head: 'State', cell: (source) => <SourceBadge source={source} /> },
     { head: 'Accepted, 24 h', isNumber: true, hides: 'narrow', cell: ({ id }) => figure(id, 'accepted') },
     { head: 'Refused, 24 h', isNumber: true, hides: 'narrow', cell: ({ id }) => figure(id, 'refused') },
     {
@@ -252,32 +241,5 @@ function ChangeForm({ source, tag, close, done }: FormProps & { source: SourceAn
         hint="Empty: it stays. A new one stops the old one at once: change it in the applications too."
       />
     </ActionDialog>
-  )
-}
-
-/** A write key. It is no secret, as web pages have it in them, but lets its holder send calls: covered on shared screens. */
-export function WriteKey({ of, text }: { of: string; text: string }) {
-  const [isShown, setShown] = useState(false)
-  return (
-    <span class="secret">
-      <span class="id">
-        {isShown ? (
-          text
-        ) : (
-          <span class="covered" role="img" aria-label="covered">
-            ••••••••
-          </span>
-        )}
-      </span>
-      <button
-        type="button"
-        class="button button-quiet button-small"
-        aria-label={`${isShown ? 'Hide' : 'Show'} write key of ${of}`}
-        onClick={() => setShown(!isShown)}
-      >
-        {isShown ? 'Hide' : 'Show'}
-      </button>
-      <CopyButton text={text} what={`write key of ${of}`} />
-    </span>
   )
 }

@@ -1,0 +1,158 @@
+import { linkTo, pathTo } from '../../../console/page-paths.ts'
+import { useLive } from '../../api/live.ts'
+import type { SourceAnswer, SourceStatsAnswer } from '../../api/routes.ts'
+import { PageTitle } from '../../app/shell.tsx'
+import { compactText, countText, wordsOf } from '../../components/figures.ts'
+import { Icon } from '../../components/icon.tsx'
+import { NoValue } from '../../components/notices.tsx'
+import { Plot } from '../../components/plot.tsx'
+import { Table, type Column } from '../../components/table.tsx'
+import { CopyAsCurl } from '../../components/text.tsx'
+import { Ago } from '../../components/time.tsx'
+import { Loaded } from '../../components/views.tsx'
+import type { PageProps } from '../page-props.ts'
+import { SourceBadge, WriteKey } from './parts.tsx'
+
+/** One source: its write key, quota and destinations, and what collectors took and refused of it in the last day. */
+export function Source({ params }: PageProps) {
+  const id = params.id!
+  const live = useLive('GET /sources/{id}', { id }, 10_000)
+  const { data } = live
+  return (
+    <>
+      <PageTitle
+        title={data?.name ?? id}
+        above={<a href={pathTo('sources')}>Sources</a>}
+        beside={data && <SourceBadge source={data} />}
+      >
+        {data && (
+          <a class="button" href={linkTo('live', { source: id })}>
+            <Icon name="live" />
+            Watch its calls
+          </a>
+        )}
+        <CopyAsCurl route="GET /sources/{id}" asked={{ id }} />
+      </PageTitle>
+      <Loaded live={live} what={`source ${id}`}>
+        {(source) => (
+          <>
+            <Facts source={source} />
+            {/* Collectors never see the calls of the built-in one. */}
+            {!source.builtIn && <LastDay id={id} />}
+          </>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+function Facts({ source: { id, writeKey, maxRate, destinationIds } }: { source: SourceAnswer }) {
+  return (
+    <dl class="card pairs pairs-card">
+      <dt>Id</dt>
+      <dd class="id">{id}</dd>
+      <dt>Write key</dt>
+      <dd>
+        {writeKey === null ? (
+          <NoValue why="Built in: nobody sends calls to it" />
+        ) : (
+          <WriteKey of={id} text={writeKey} />
+        )}
+      </dd>
+      <dt>Quota</dt>
+      <dd>{maxRate === null ? <NoValue why="No quota" /> : `${maxRate} at each collector`}</dd>
+      <dt>Goes to</dt>
+      <dd class="words">
+        {destinationIds.length === 0 && <NoValue why="No destination: its calls go nowhere" />}
+        {destinationIds.map((each) => (
+          <a key={each} class="id" href={pathTo('destination', { id: each })}>
+            {each}
+          </a>
+        ))}
+      </dd>
+    </dl>
+  )
+}
+
+const lastDay = { window: '24h', step: '15m' }
+
+function LastDay({ id }: { id: string }) {
+  const live = useLive('GET /sources/{id}/stats', { id, query: lastDay }, 60_000)
+  const knownSince = live.data?.knownSince ?? null
+  return (
+    <section class="section" aria-labelledby="last-day">
+      <div class="section-head">
+        <h2 id="last-day">The last 24 hours</h2>
+        <p>
+          At collectors; calls that were written to Kafka directly are not in it.
+          {knownSince !== null && knownSince > live.data!.from && (
+            <>
+              {' '}
+              Known since <Ago at={knownSince} />.
+            </>
+          )}
+        </p>
+      </div>
+      <Loaded live={live} what="the last 24 hours">
+        {(stats) => (
+          <div class="plots">
+            <Table
+              label="Calls by outcome"
+              columns={columns}
+              rows={outcomesOf(stats)}
+              keyOf={({ name }) => name}
+            />
+            <OverTime stats={stats} />
+          </div>
+        )}
+      </Loaded>
+    </section>
+  )
+}
+
+interface Outcome {
+  name: string
+  count: number
+  isBad?: boolean
+}
+
+/** Refused calls by the reason that their senders were given, most first. */
+function outcomesOf({ totals: { accepted, duplicate, refusals } }: SourceStatsAnswer): Outcome[] {
+  const reasons = Object.entries(refusals).toSorted(([, a], [, b]) => b - a)
+  return [
+    { name: 'Accepted', count: accepted },
+    { name: 'Duplicates', count: duplicate },
+    ...(reasons.length === 0 ? [{ name: 'Refused', count: 0 }] : []),
+    ...reasons.map(([code, count]) => ({ name: `Refused: ${wordsOf(code)}`, count, isBad: true })),
+  ]
+}
+
+const columns: Column<Outcome>[] = [
+  { head: 'Outcome', isName: true, cell: ({ name }) => name },
+  {
+    head: 'Calls',
+    isNumber: true,
+    cell: ({ count, isBad }) => <span class={isBad ? 'is-bad' : ''}>{countText(count)}</span>,
+  },
+]
+
+function OverTime({ stats: { points, totals } }: { stats: SourceStatsAnswer }) {
+  const title = 'Calls per 15 min'
+  const { accepted, duplicate, refused } = totals
+  const sums = `Accepted: ${countText(accepted)}, duplicates: ${countText(duplicate)}, refused: ${countText(refused)}`
+  return (
+    <div class="card">
+      <Plot
+        title={title}
+        summary={`${title}, 24 hours. ${sums}.`}
+        times={points.map(({ at }) => Date.parse(at))}
+        series={[
+          { label: 'Accepted', color: '--series-1', values: points.map((point) => point.accepted) },
+          { label: 'Duplicates', color: '--series-3', values: points.map((point) => point.duplicate) },
+          { label: 'Refused', color: '--series-5', values: points.map((point) => point.refused) },
+        ]}
+        format={compactText}
+      />
+    </div>
+  )
+}
