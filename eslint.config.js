@@ -72,6 +72,8 @@ export default tseslint.config(
     },
   },
   { files: ['scripts/**', 'bench/**'], rules: { 'no-console': 'off' } },
+  // A run of the program has streams of its own (src/cli/io.ts).
+  { files: ['src/cli/**/*.ts', 'src/operators/**/*.ts'], rules: { 'no-console': 'error' } },
   {
     files: ['src/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts'],
     ignores: ['src/adapters/kafka/patches/**', 'src/adapters/kafka/kafkajs-internals.ts'],

@@ -6,7 +6,16 @@ import { runAction } from '../../cli/context.ts'
 import { repeatable, type JsonFlag, usageError } from '../../cli/flags.ts'
 import { type CommandShape, performed, shownOn } from '../../cli/operations/operation-command.ts'
 import { inSession } from '../../cli/operations/session.ts'
-import { agreed, count, printable, table, print, printJson, withProgress } from '../../cli/terminal.ts'
+import {
+  agreed,
+  count,
+  printable,
+  table,
+  print,
+  printAside,
+  printJson,
+  withProgress,
+} from '../../cli/terminal.ts'
 import type { DeletionState } from '../../core/erasure/deletion-book.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
 import { PostriderError } from '../../errors.ts'
@@ -201,7 +210,7 @@ async function deleteUsers(ids: string[], flags: Flags, command: Command): Promi
     const operation = operationOf('createDeletion')
     let isNamed = json === true
     const name = ({ id }: { id?: string }) => {
-      if (!isNamed) console.error(`deletion ${id}`)
+      if (!isNamed) printAside(`deletion ${id}`)
       isNamed = true
     }
     const report = (await performed(operation, { body: given }, session, {}, name)) as Report
