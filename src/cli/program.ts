@@ -127,7 +127,7 @@ const entries: Entry[] = [
   ),
   fromOperations('overview', 'how all of it is now: rates, destinations, sources, backlog'),
   fromOperations('attempts', 'requests to URLs that failed: when, how, after how long'),
-  fromOperations('users', 'the calls of one user', 'The calls of one user.'),
+  fromOperations('users', 'the calls of one user; when it was erased', 'What is known of one user.'),
   fromOperations('messages', 'what a call says', 'What calls say.'),
   fromOperations('system', 'all processes: what they run, which partitions they read'),
   fromOperations('infrastructure', 'the state of Kafka, the registry and the topics'),

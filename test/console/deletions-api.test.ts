@@ -103,6 +103,10 @@ test('whether and when a user was erased is known by source, and nobody else was
   for (const other of ['ada', 'Bob', 'zoe']) assert.deepEqual(await sourcesOf(other), [])
   const { status, stdout } = await runCommand(t, deployment, '', 'users', 'erasures', 'eve', '--json')
   assert.equal(status, 0)
+  assert.equal(
+    (await runCommand(t, deployment, '', 'users', 'erasures', 'zoe')).stdout,
+    'zoe was not erased in the last 40 days\n',
+  )
   assert.partialDeepStrictEqual(JSON.parse(stdout), { userId: 'eve', erasures: [{ sourceId: 'blog' }] })
 })
 

@@ -83,6 +83,7 @@ const nouns: Readonly<Record<string, string>> = {
   where: 'expression',
   drop: 'path',
   events: 'name',
+  consent: 'category',
   event: 'name',
 }
 

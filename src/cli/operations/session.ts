@@ -84,10 +84,15 @@ async function named<T>({ nameOf }: OperationOptions, work: () => Promise<T> | T
     if (!(error instanceof RequestRefused)) throw error
     const { code, message, fields } = error.answer.body as RefusedBody
     if (code !== 'invalid_request') throw new PostriderError('conflict', message, { cause: error })
-    const faults = fields.map(({ field, message }) => `${nameOf(field)}: ${message}`)
+    const faults = fields.map(
+      ({ field, message }) => `${nameOf(field)}: ${message.replace(otherField, nameOf)}`,
+    )
     throw usageError(faults.length === 0 ? message : [...new Set(faults)].join('; '), { cause: error })
   }
 }
+
+/** Another field that a message speaks of: no other word has a capital inside, and `since` is meant as the field. */
+const otherField = /\b[a-z]+[A-Z]\w*\b|\bsince\b/g
 
 interface RefusedBody {
   code: string

@@ -66,7 +66,7 @@ export const destinationOptions = {
     texts.nullable(),
     null,
     'Consent',
-    'Not calls whose `context.consent` denies any of these categories; null for all.',
+    'Not calls whose `context.consent` denies any of these categories; null for whatever they deny.',
     z
       .array(z.string().regex(/^[^,]*$/))
       .max(maxConsentCategories)

@@ -23,7 +23,7 @@ import { readList } from '../audiences/read-list.ts'
 import { operationOf } from '../operations.ts'
 import type { regulationReportSchema, suppressionSchema } from '../suppression/operations.ts'
 import { type reportOf, resumedOf } from './deletions.ts'
-import type { deletionSchema, deletionStatusSchema } from './operations.ts'
+import type { deletionSchema, deletionStatusSchema, erasuresOfUserSchema } from './operations.ts'
 import { plannedDeletion } from './request.ts'
 import { checkUserIds, UsersRefused } from './user-ids.ts'
 
@@ -153,6 +153,15 @@ export const deletionShapes: Readonly<Record<string, CommandShape>> = {
     },
   },
   showDeletion: { text: statusText },
+  showErasuresOfUser: {
+    text: ({ userId, erasures }: z.output<typeof erasuresOfUserSchema>) =>
+      erasures.length === 0
+        ? `${printable(userId)} was not erased in the last 40 days`
+        : table(
+            ['ERASED', 'SOURCE'],
+            erasures.map(({ sourceId, erasedAt }) => [erasedAt, sourceId]),
+          ),
+  },
   listSuppressions: {
     none: 'no such user is suppressed',
     item: ({ userId, sourceId, since }: z.output<typeof suppressionSchema>) =>

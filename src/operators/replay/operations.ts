@@ -211,8 +211,8 @@ async function callRange(
   const rest = { deadLetters: null, destinationId, only, types, events, user, messageId, rate }
   const since = momentOf('since', body.since, now)
   if (since !== null) return { ...rest, since, until: momentOf('until', body.until, now) ?? now }
-  if (messageId === null) throw wrongField('since', 'is required, unless a call is named')
-  if (body.until !== undefined) throw wrongField('until', 'means nothing without a beginning')
+  if (messageId === null) throw wrongField('since', 'is required, unless messageId is given')
+  if (body.until !== undefined) throw wrongField('until', 'means nothing without since')
   return { ...rest, ...(await timesOfCall(messageId, await messages(), { signal })) }
 }
 
