@@ -14,6 +14,7 @@ import {
   addTally,
   confirmTally,
   lineageOf,
+  isLate,
   newTallyChain,
   type TallyChain,
   type TallyLineage,
@@ -181,12 +182,11 @@ export class LedgerChain<S extends FactSink> {
     return { start, finished, sink, faults }
   }
 
-  /** The newest beginning. One at a tip before is of a process that had lost the partition, until it is proven. */
+  /** The newest beginning that is not of a process that had lost the partition. */
   #newest(): [TallyLineage<AuditedTally>, Branch<S>] | [] {
-    const { lineages, passed } = this.#chain
-    const isLate = ({ tip, isProven }: TallyLineage<AuditedTally>) =>
-      tip !== null && !isProven && passed.includes(tip)
-    return [...this.#branches].findLast(([each]) => lineages.includes(each) && !isLate(each)) ?? []
+    const chain = this.#chain
+    const isOpen = (each: TallyLineage<AuditedTally>) => chain.lineages.includes(each) && !isLate(chain, each)
+    return [...this.#branches].findLast(([each]) => isOpen(each)) ?? []
   }
 
   /** The committed metadata names no tally that is there: none was committed yet, or another process committed. */

@@ -97,9 +97,17 @@ export const lineageOf = <K extends { id: string }>(
 ): TallyLineage<K> | undefined =>
   chain.lineages.findLast(({ candidates }) => candidates.some((each) => each.id === id))
 
-/** Whether there are tallies that are not known to count. */
-export const hasPending = <K extends { id: string }>({ lineages }: TallyChain<K>): boolean =>
-  lineages.some(({ candidates, confirmed }) => candidates.some(({ id }) => id !== confirmed))
+/** It goes on from a tip before: of a process that had lost the partition, until it is proven. */
+export const isLate = <K>(
+  { passed }: TallyChain<K>,
+  { tip, isProven }: Pick<TallyLineage<K>, 'tip' | 'isProven'>,
+): boolean => tip !== null && !isProven && passed.includes(tip)
+
+/** Whether there are tallies that are not known to count, and may. */
+export const hasPending = <K extends { id: string }>(chain: TallyChain<K>): boolean =>
+  chain.lineages.some(
+    (each) => !isLate(chain, each) && each.candidates.some(({ id }) => id !== each.confirmed),
+  )
 
 const isKnown = <K extends { id: string }>(chain: TallyChain<K>, id: string): boolean =>
   chain.passed.includes(id) ||

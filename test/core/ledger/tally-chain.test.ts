@@ -94,6 +94,14 @@ test('processes that lost the partition long ago and write late do not cost the 
   assert.equal(chain.add(tally('next', 't19')), '+t19')
 })
 
+test('what a process that lost the partition writes late is not waited for', () => {
+  const chain = new Stored()
+  chain.add(tally('a', null), tally('b', 'a'), tally('c', 'b'), tally('late', 'a'))
+  assert.ok(chain.isPending)
+  assert.equal(chain.confirm('c'), '+c')
+  assert.ok(!chain.isPending)
+})
+
 test('where Kafka lost the newest commits the chain goes on from the one that it kept', () => {
   const chain = new Stored()
   chain.add(tally('a', null), tally('b', 'a'), tally('c', 'b'), tally('d', 'c'))
