@@ -327,7 +327,10 @@ export class StatisticsDatabase implements StatisticsStore {
         for (const [instance, { seenAt, heartbeat }] of processes)
           putProcess.run(instance, seenAt, JSON.stringify(heartbeat))
         this.#attempts.put(attempts)
-        const move = this.#db.prepare('INSERT OR REPLACE INTO positions VALUES (?, ?, ?)')
+        const move = this.#db.prepare(
+          `INSERT INTO positions VALUES (?1, ?2, ?3)
+            ON CONFLICT DO UPDATE SET next = ?2, newest = max(newest, ?3)`,
+        )
         for (const [partition, { next, newest }] of until) move.run(partition, next, newest)
         this.#db
           .prepare(

@@ -77,6 +77,19 @@ test('of two processes that share the file one folds, and a batch that was folde
   assert.equal(one.sums('destination', { span: 'hour', from: 0, to: 1 }).get('crm')!.delivered, 1)
 })
 
+test('a catch-up without records keeps in mind how new the newest was, by which a recreated topic is known', async (t) => {
+  const database = new StatisticsDatabase(join(await temporaryFolder(t), 'file.sqlite'), 'origin')
+  t.after(() => database.close())
+  const until = (next: number, newest: number) => ({
+    ...delivered(0, 1),
+    until: new Map([[0, { next, newest }]]),
+  })
+  let { revision } = database.saved()
+  revision = database.add(until(5, 1_000), revision)
+  database.add(until(7, 0), revision)
+  assert.deepEqual(database.saved().positions.get(0), { next: 7, newest: 1_000 })
+})
+
 test('pages of attempts follow one another without a gap, by every filter, and the oldest go first', () => {
   const db = openView(':memory:', (made) => makeStatisticsTables(made, 'origin'))
   const table = new AttemptTable(db, 100)
