@@ -2,6 +2,7 @@ import type { Kafka } from 'kafkajs'
 import type { Brokers } from '../kafka/link/brokers.ts'
 import { readBetween } from '../kafka/read/read-range.ts'
 import type { TopicRange } from '../kafka/read/topic-offsets.ts'
+import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { Logger } from '../log.ts'
 
 /** How far a view has read a partition. */
@@ -107,22 +108,25 @@ export class TopicView {
       if (
         since !== null &&
         since < next &&
-        (await this.#holdsRecord(range, Math.max(low, since), next, signal))
+        (await this.#holdsNewer(range, Math.max(low, since), known, signal))
       )
         return true
     }
     return false
   }
 
-  async #holdsRecord(
+  /** Whether what was read holds a record that is newer than all that was read. */
+  async #holdsNewer(
     { topic, partition }: TopicRange,
     low: number,
-    high: number,
+    known: ReadonlyMap<string, PlacedPosition>,
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
     const { kafka, brokers, log } = this.#options
+    const { next: high, newest } = known.get(`${topic}/${partition}`)!
     const found = new AbortController()
-    const onRecord = () => found.abort()
+    // Behind a mark there may be older ones: a new leader's clock can be behind.
+    const onRecord = ({ timestamp }: TopicRecord) => void (timestamp > newest && found.abort())
     try {
       await readBetween([{ partition, low, high }], {
         ...{ kafka, topic, log, onRecord, ...(brokers && { brokers }) },

@@ -296,9 +296,10 @@ export class MembershipView implements MembershipStore {
   /** Why what the view holds may lack something, if so. */
   #missed(ranges: readonly TopicRange[], now: number): string | null {
     const { caughtUpAt } = this.#database.state
-    const hasRead = this.#database.positions().size > 0
-    if (!hasRead || now - caughtUpAt <= maxAgeMs) return null
-    const isBehind = this.#view.unread(ranges).some(({ low, high }) => low < high)
+    const positions = this.#database.positions()
+    if (positions.size === 0 || now - caughtUpAt <= maxAgeMs) return null
+    // Also where nothing of it is left.
+    const isBehind = ranges.some(({ partition, high }) => (positions.get(partition)?.next ?? 0) < high)
     return isBehind ? 'records may have been deleted unseen' : null
   }
 

@@ -31,6 +31,7 @@ export class TraceDatabase {
   readonly #db: DatabaseSync
   readonly #topics = new Map<string, number>()
   readonly #names = new Map<number, string>()
+  #lastBeginning = NaN
   readonly #segmentBits: number
   readonly #put: StatementSync
   readonly #putKey: StatementSync
@@ -76,7 +77,14 @@ export class TraceDatabase {
 
   /** Counts how often the view was rebuilt. */
   get beginning(): number {
-    return Number(this.#db.prepare('SELECT beginning FROM built_from').get()!.beginning)
+    const beginning = Number(this.#db.prepare('SELECT beginning FROM built_from').get()!.beginning)
+    // A process of another deployment may have rebuilt the tables, and with them the topics' numbers.
+    if (beginning !== this.#lastBeginning) {
+      this.#topics.clear()
+      this.#names.clear()
+    }
+    this.#lastBeginning = beginning
+    return beginning
   }
 
   /** Epoch ms: what brokers got before is not in it; null for no such time. */
@@ -229,7 +237,8 @@ export class TraceDatabase {
    */
   factOf({ topic, partition, offset }: Place, tip: string | null): TallyFact | null {
     const chain = this.#chainOf(topic, partition)
-    const byTip = tip === null ? [] : confirmTally(chain, tip).map(({ kept }) => kept.id)
+    const verdicts = tip === null ? [] : confirmTally(chain, tip)
+    const byTip = verdicts.filter(({ counts }) => counts).map(({ kept }) => kept.id)
     const rows = this.#db
       .prepare(
         `SELECT at, tally FROM tallies JOIN topics ON topics.id = topic

@@ -11,7 +11,7 @@ const maxSeeds = 3
 /** Partitions that were added are found after this. */
 const defaultMaxAgeMs = 10_000
 
-interface TopicView {
+interface TopicMetadata {
   /** By partition: the leader's node id, or -1 while there is none. Empty while the topic is not known. */
   leaders: number[]
   /** Kafka's error in the last answer; 0 for none. */
@@ -27,7 +27,7 @@ interface NodeLink {
 /** The cluster as a client sees it: which broker leads which partition, and a connection to each that is needed. */
 export class Brokers {
   readonly #factory: ConnectionFactory
-  readonly #topics = new Map<string, TopicView>()
+  readonly #topics = new Map<string, TopicMetadata>()
   readonly #addresses = new Map<number, BrokerAddress>()
   readonly #nodes = new Map<number, NodeLink>()
   /** For what is answered at once: a request that waits for replicas, or for records, would hold the others up. */
@@ -50,11 +50,16 @@ export class Brokers {
     this.#factory = connectionFactory(kafka)
   }
 
+  /** The metadata are so old that partitions may have been added since. */
+  get isStale(): boolean {
+    return performance.now() - this.#refreshedAt > this.#maxAgeMs
+  }
+
   /** How many partitions the topic has; null while that is not known, or when there is no such topic. */
   partitions(topic: string): number | null {
     const view = this.#topics.get(topic)
     if (view === undefined || view.leaders.length === 0) return null
-    if (performance.now() - this.#refreshedAt > this.#maxAgeMs) this.refresh().catch(() => {})
+    if (this.isStale) this.refresh().catch(() => {})
     return view.leaders.length
   }
 

@@ -58,7 +58,9 @@ export async function topicRanges(
   for (const topic of topics) brokers.follow(topic)
   for (let tries = 1; ; tries++) {
     try {
-      if (tries > 1 || topics.some((topic) => brokers.partitions(topic) === null)) await brokers.refresh()
+      // Who asks what a topic holds must not take one that has grown for another one.
+      if (tries > 1 || brokers.isStale || topics.some((topic) => brokers.partitions(topic) === null))
+        await brokers.refresh()
       return await askLeaders(brokers, topics, sinceOf)
     } catch (error) {
       // A leader that moved, or whose connection ended, is another one by the newest metadata.
