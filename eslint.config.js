@@ -86,7 +86,10 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/*.ts', 'src/cli/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts'],
+    files: [
+      ...['src/*.ts', 'src/cli/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts'],
+      ...sideFiles(terminalSide),
+    ],
     ignores: ['src/kafka-transport.ts'],
     rules: { 'no-restricted-imports': ['error', { patterns: [plainKafka] }] },
   },

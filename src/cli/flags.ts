@@ -1,6 +1,6 @@
 // Flags and arguments that several commands take.
 import { statSync } from 'node:fs'
-import { Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { parseMoment } from '../core/duration.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { pathOf } from './io.ts'
@@ -21,7 +21,12 @@ export const flagError = (flag: string, text: string, takes: string): PostriderE
   usageError(`${flag} is ${JSON.stringify(text)}; it takes ${takes}`)
 
 export const repeatable = (flags: string, description: string): Option =>
-  new Option(flags, description).argParser((value: string, before: string[] = []) => [...before, value])
+  new Option(flags, description).argParser((value: string, before: string[] | false = []) => {
+    // The flag that takes all of it away was given first.
+    if (before === false)
+      throw new InvalidArgumentError(`It cannot be used with --no-${flags.split(/[ -]+/)[1]}.`)
+    return [...before, value]
+  })
 
 /**
  * What a flag that can be repeated was given, each time one name or several, separated by commas: for names without a

@@ -35,7 +35,7 @@ const starts: Readonly<Record<string, Start>> = {
   unsuppress: ['u-2', 0, /^1 user not suppressed at every source any more/],
   suppressions: ['list --user u-3', 0, /^no such user is suppressed\n$/],
   'dead-letters': ['list', 0, /^no dead letters\n$/],
-  replay: ['--destination none', 2, /^postrider: --since: is required, unless --message is given\n$/],
+  replay: ['--destination none', 2, /^postrider: give --since, or --message with the id of one call\n$/],
   replays: ['list', 0, /^no replays; /],
   tail: ['none', 1, /^postrider: source "none" does not exist; .*\n$/],
   why: ['m-1', 1, /^postrider: nothing is known of messageId "m-1": .*\n$/],

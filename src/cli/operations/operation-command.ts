@@ -108,8 +108,10 @@ export function operationCommand(
       }
       const own = await shape.read?.(options, args)
       const limit = isList(operation) ? limitOf(options) : null
-      const whenHeld = shape.isWithoutSettings ? 'unread' : 'fail'
+      // What finds out why the settings hold must not be held itself.
+      const whenHeld = shape.isWithoutSettings ? 'unread' : method === 'GET' ? 'look' : 'fail'
       const work = async (session: CommandSession) => {
+        if (whenHeld === 'look') noteHeld(session)
         const more = (await own?.(session)) ?? {}
         const body = more.body === undefined ? asked.body : { ...asked.body, ...(more.body as object) }
         const whole = { ...asked, ...more, body, query: { ...asked.query, ...more.query } }
@@ -119,6 +121,11 @@ export function operationCommand(
       await inSession(command, work, whenHeld)
     }),
   )
+}
+
+/** The settings are shown as they were before what this version cannot read. */
+export function noteHeld({ settings }: CommandSession): void {
+  if (settings.heldAt !== null) printAside(`postrider: ${settings.problem}`)
 }
 
 interface Running {

@@ -84,15 +84,10 @@ async function named<T>({ nameOf }: OperationOptions, work: () => Promise<T> | T
     if (!(error instanceof RequestRefused)) throw error
     const { code, message, fields } = error.answer.body as RefusedBody
     if (code !== 'invalid_request') throw new PostriderError('conflict', message, { cause: error })
-    const faults = fields.map(
-      ({ field, message }) => `${nameOf(field)}: ${message.replace(otherField, nameOf)}`,
-    )
+    const faults = fields.map(({ field, message }) => `${nameOf(field)}: ${message}`)
     throw usageError(faults.length === 0 ? message : [...new Set(faults)].join('; '), { cause: error })
   }
 }
-
-/** Another field that a message speaks of: no other word has a capital inside, and `since` is meant as the field. */
-const otherField = /\b[a-z]+[A-Z]\w*\b|\bsince\b/g
 
 interface RefusedBody {
   code: string
@@ -144,7 +139,8 @@ export async function inSession<T>(
       await open.settings.start(AbortSignal.any([signal, AbortSignal.timeout(startMs)]), whenHeld)
     return await use({ ...open, context, signal })
   } catch (error) {
-    if (!signal.aborted) throw error
+    // An error of ours says itself what was done, and how to go on.
+    if (!signal.aborted || error instanceof PostriderError) throw error
     throw new PostriderError('local', 'stopped before its end; what was done or read stays so', {
       cause: error,
     })

@@ -54,7 +54,7 @@ export interface Deletions {
     given: { userIds: readonly string[]; sourceIds?: readonly string[] | null | undefined },
     options?: DeletionOptions & { place?: (index: number) => string },
   ): Promise<DeletionReport>
-  /** As `request`, of one that may come again, to any process (once.ts). Throws RequestKeyReused and `conflict`, too. */
+  /** As `request`, of one that may come again, to any process. Throws RequestKeyReused and `conflict`, too. */
   requestOnce(
     given: Parameters<Deletions['request']>[0],
     key: RequestKey,

@@ -225,7 +225,10 @@ const urlFlag = () => repeatable('--url <url>', 'http or https, absolute; repeat
 function urlsOf(urls: readonly string[], headers: readonly GivenHeader[]) {
   const outside = headers.find(({ urlNumber }) => urlNumber < 1 || urlNumber > urls.length)
   if (outside)
-    throw usageError(`--header names URL ${outside.urlNumber}; there are ${urls.length}, counted from 1`)
+    throw usageError(`a header names URL ${outside.urlNumber}; there are ${urls.length}, counted from 1`)
+  const places = headers.map(({ urlNumber, name }) => `${urlNumber}:${name.toLowerCase()}`)
+  const again = headers.find((_, index) => places.indexOf(places[index]!) < index)
+  if (again) throw usageError(`header ${JSON.stringify(again.name)} of URL ${again.urlNumber} is given twice`)
   return urls.map((url, index) => ({
     url,
     headers: Object.fromEntries(

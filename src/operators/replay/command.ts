@@ -1,7 +1,7 @@
 // What the commands of replays have beside their operations, and how they show it to people.
 import type { Command } from 'commander'
 import type { z } from 'zod'
-import { flagError, namesOf, repeatable } from '../../cli/flags.ts'
+import { flagError, namesOf, repeatable, usageError } from '../../cli/flags.ts'
 import { io } from '../../cli/io.ts'
 import { performed, type Options, type CommandShape } from '../../cli/operations/operation-command.ts'
 import type { AskedOperation, CommandSession } from '../../cli/operations/session.ts'
@@ -258,7 +258,6 @@ export const replayShape: CommandShape = {
   description:
     'Sends calls of the past to a destination again: what it has not had, unless told otherwise, by the settings of ' +
     `today. ${jobText}`,
-  names: { only: '--only', rate: '--rate' },
   addFlags(command) {
     command.addOption(
       repeatable(
@@ -269,6 +268,11 @@ export const replayShape: CommandShape = {
     addJobOptions(command)
   },
   read(options) {
+    const { destination, since, until, message } = options as Partial<Record<string, string>>
+    if (destination === undefined) throw usageError('name the destination with --destination')
+    if (since === undefined && message === undefined)
+      throw usageError('give --since, or --message with the id of one call')
+    if (since === undefined && until !== undefined) throw usageError('--until means nothing without --since')
     const { only: given } = options as { only?: string[] }
     const isAll = given?.length === 1 && given[0]!.trim() === 'all'
     const only = isAll ? [...replayKinds] : namesOf('--only', given, replayKinds)

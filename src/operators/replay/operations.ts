@@ -240,6 +240,14 @@ const texts = {
 } as const
 
 /** Replays of calls and of dead letters, as jobs that consoles run. */
+const termsFlags = {
+  destinationId: 'destination',
+  deadLetters: null,
+  messageId: 'message',
+  only: null,
+  rate: null,
+}
+
 export const replayJobOperations: Operation[] = [
   operation({
     id: 'listReplays',
@@ -269,13 +277,7 @@ export const replayJobOperations: Operation[] = [
     id: 'startReplay',
     route: 'POST /replays',
     command: 'replay',
-    flags: {
-      destinationId: 'destination',
-      deadLetters: null,
-      messageId: 'message',
-      only: null,
-      rate: null,
-    },
+    flags: termsFlags,
     role: 'operator',
     summary: 'Send calls of the past to a destination, or dead letters again',
     description:
@@ -307,6 +309,7 @@ export const replayJobOperations: Operation[] = [
     id: 'dryRunReplay',
     route: 'POST /replays/dry-run',
     command: null,
+    flags: termsFlags,
     role: 'operator',
     summary: 'What a replay would send',
     description: 'Reads as a replay does, and sends nothing.',

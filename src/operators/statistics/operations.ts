@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { RequestRefused } from '../check.ts'
+import { RequestRefused, wrongField } from '../check.ts'
 import { operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
@@ -128,6 +128,8 @@ export const attemptOperations: Operation[] = [
     async handle({ query, gone }, { statistics, messages, now }) {
       const { since, until } = periodBounds(query, now())
       const { destination, url, outcome, status, user, limit } = query
+      if (url !== undefined && destination === undefined)
+        throw wrongField('url', 'goes with destination: ids of URLs are those of one destination')
       const after = query.cursor === undefined ? null : placeOf(query.cursor)
       const filter: AttemptFilter = {
         destinationId: destination ?? null,

@@ -1,7 +1,8 @@
 import { Command } from 'commander'
 import { runAction } from '../../cli/context.ts'
 import type { JsonFlag } from '../../cli/flags.ts'
-import { inSession } from '../../cli/operations/session.ts'
+import { noteHeld } from '../../cli/operations/operation-command.ts'
+import { inSession, type CommandSession } from '../../cli/operations/session.ts'
 import { print, printJson, count, printable, withProgress } from '../../cli/terminal.ts'
 import { isoOf } from '../../core/duration.ts'
 import type { CopyLife, Step } from '../../core/ledger/call-life.ts'
@@ -25,7 +26,9 @@ export function whyCommand(): Command {
 }
 
 async function run(messageId: string, { json }: JsonFlag, command: Command): Promise<void> {
-  await inSession(command, async ({ services, signal }) => {
+  const work = async (session: CommandSession) => {
+    const { services, signal } = session
+    noteHeld(session)
     const messages = await services.messages()
     const life = await withProgress((bar) =>
       lifeOfMessage(messageId, messages, {
@@ -38,7 +41,8 @@ async function run(messageId: string, { json }: JsonFlag, command: Command): Pro
     )
     if (json) printJson(jsonOf(life))
     else print(pageOf(life))
-  })
+  }
+  await inSession(command, work, 'look')
 }
 
 /** Short reading is not worth a bar. */

@@ -209,9 +209,15 @@ test('a refusal is one line that names every fault and no secret, and changes no
   const create = ['create', '--id', 'crm', '--name', 'CRM', '--source', 'shop', '--url', 'https://a.example']
   const cases: [args: string[], status: number, line: RegExp][] = [
     [
+      [...create, '--header', '1:X-A: h1dden', '--header', '1:x-a: h1dden'],
+      2,
+      /^postrider: header "x-a" of URL 1 is given twice\n$/,
+    ],
+    [['update', 'crm', '--no-events', '--events', 'Order'], 2, /It cannot be used with --no-events\./],
+    [
       [...create, '--header', '3:Host: h1dden'],
       2,
-      /^postrider: --header names URL 3; there are 1, counted from 1\n$/,
+      /^postrider: a header names URL 3; there are 1, counted from 1\n$/,
     ],
     [
       [...create, '--url', 'ftp://x.example', '--header', '2:Host: h1dden', '--secret', ''],

@@ -66,8 +66,8 @@ test('a replay of one call sends that call alone, under its own id only where no
   assert.equal(none.status, 1)
   assert.match(none.stderr, /no call with messageId "none" lies in Kafka/)
   for (const [args, message] of [
-    [[], /--since: is required, unless --message is given/],
-    [['--message', 'm8', '--until', '1h'], /--until: means nothing without --since/],
+    [[], /give --since, or --message/],
+    [['--message', 'm8', '--until', '1h'], /--until means nothing without --since/],
   ] as const) {
     const wrong = await run(...args)
     assert.equal(wrong.status, 2, wrong.stderr)
