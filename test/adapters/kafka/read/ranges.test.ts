@@ -72,6 +72,10 @@ test('beginnings, ends and times are the same as those that the admin client fin
     byAdmin.map(({ partition, low, high }) => [partition, Number(low), Number(high)]).toSorted(),
     ranges.map(({ partition, low, high }) => [partition, low, high]).toSorted(),
   )
+  const since = await admin.fetchTopicOffsetsByTimestamp(topic, between)
+  for (const { partition, offset } of since)
+    if (partition !== 1)
+      assert.equal(Number(offset), ranges.find((each) => each.partition === partition)!.since)
 })
 
 test('exactly the visible records of the ranges are read, in order within a partition', async (t) => {
