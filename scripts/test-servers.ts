@@ -9,7 +9,7 @@ import { startLocalRegistry } from '../src/local/registry.ts'
 import { isAlive } from '../src/local/state-folder.ts'
 
 const folderPrefix = 'postrider-test-'
-/** Members that are killed are soon missed. */
+/** Tests of members that are killed have sessions of 1.5 s; other brokers that are named must allow that, too. */
 const properties = { 'group.min.session.timeout.ms': 1_000 }
 
 /**

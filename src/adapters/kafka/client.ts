@@ -2,8 +2,7 @@ import kafkajs from 'kafkajs'
 import type { Kafka, LogEntry, logLevel as KafkaLogLevel } from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
-import { loginOf, noteLogin, saslOptions } from './secure/kafka-login.ts'
-import { tlsOptions } from './secure/kafka-login.ts'
+import { loginOf, noteLogin, saslOptions, tlsOptions } from './secure/kafka-login.ts'
 
 const { Kafka: KafkaClient, logLevel } = kafkajs
 

@@ -1,4 +1,3 @@
-// What of a wanted destination's secrets has to be written: those that are there already stay as they are.
 import type { ComputationKind } from '../audience/computations.ts'
 import { canonicalUrl } from '../delivery/endpoint-url.ts'
 import type { NewSecret, HeaderEdit, SecretPair } from '../settings/commands.ts'

@@ -5,7 +5,7 @@ import { initialSettings, type SettingsAggregate } from './settings.ts'
 
 /** By what it is decided whether a record of the settings log counts. */
 export interface SettingsEnvelope {
-  /** Random, with a request's key behind it (command-id.ts); a producer that appends twice appends the same id twice. */
+  /** Random, with a request's key behind it (commands.ts); a producer that appends twice appends the same id twice. */
   commandId: string
   /** The number of events that the writer saw accepted, in the whole log. */
   expectedVersion: number

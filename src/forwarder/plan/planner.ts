@@ -1,4 +1,3 @@
-// What planning needs from outside: decoders of records, the settings and the erased users.
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { DeadLetterReason, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'

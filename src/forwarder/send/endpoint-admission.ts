@@ -37,9 +37,9 @@ export const endpointTransitions: Transitions<EndpointState, EndpointEvent> = {
   removed: {},
 }
 
-/** What the admissions of all endpoints share. */
 type BudgetShare = Pick<MemoryBudget, 'shareCount' | 'shareBytes'>
 
+/** What the admissions of all endpoints share. */
 export interface AdmissionParts {
   budget: BudgetShare
   bounds: PaceBounds

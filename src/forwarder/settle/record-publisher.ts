@@ -1,4 +1,3 @@
-// What settling and the ledger need from outside: encoders of records, and a producer.
 import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type { Claim } from '../../core/offsets/read-position.ts'

@@ -1,4 +1,3 @@
-// The request by which a producer gets an identity, versions 0 and 1 of the Kafka protocol, whose bytes are the same.
 import type { Api, Throttling } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
 import { kafkaErrors, ProduceFailure } from './produce-errors.ts'
