@@ -12,6 +12,7 @@ import { brokers, uniquePrefix } from '../support/deployment/rig.ts'
 import { createTopics } from '../../src/adapters/kafka/admin/topics.ts'
 import { until } from '../support/until.ts'
 import { silentLog as log } from '../support/silent-log.ts'
+import { deleteRecords } from '../support/kafka/delete-records.ts'
 
 const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, log)
 
@@ -68,8 +69,7 @@ test('the reader starts at once on an empty topic and on one whose records were 
   const admin = kafka.admin()
   await admin.connect()
   t.after(() => admin.disconnect())
-  await admin.fetchTopicOffsets(topic)
-  await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '-1' }] })
+  await deleteRecords(admin, topic, [{ partition: 0, offset: -1 }])
   const seen: TopicRecord[] = []
   const reader = makeReader(t, topic, (record) => void seen.push(record))
   await reader.start()

@@ -6,6 +6,7 @@ import { deploy, type Deployment } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
 import { appendErasures } from '../support/erasures.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { deleteRecords } from '../support/kafka/delete-records.ts'
 
 interface Report {
   id: string
@@ -184,10 +185,7 @@ test('a deletion with an Idempotency-Key is done once across consoles, and an in
       // As the process leaves it that is killed there: the same request, without its calls and its note.
       const [, ...marks] = (made.body as unknown as Report).id.split('-')
       const erasure = { at: Date.now(), destinationIds: ['crm'], total: 2 }
-      await deployment.admin.deleteTopicRecords({
-        topic: deployment.topics.erasures,
-        partitions: [{ partition: 0, offset: '-1' }],
-      })
+      await deleteRecords(deployment.admin, deployment.topics.erasures, [{ partition: 0, offset: -1 }])
       const requestId = ['0mirabcde', ...marks].join('-')
       await appendErasures(
         deployment,

@@ -158,8 +158,8 @@ test('the next sync completes what a console that was stopped in the middle of a
   const plain = { 'content-type': 'text/plain' }
   const cut = console.call('POST', '/audiences/vip/sync', { headers: plain, body: users }).catch(() => null)
   await until(async () => {
-    const offsets = await deployment.admin.fetchTopicOffsets(deployment.topics.memberships)
-    return offsets.some(({ high }) => Number(high) > 0)
+    const ranges = await deployment.ranges(deployment.topics.memberships)
+    return ranges.some(({ high }) => high > 0)
   }, 30_000)
   await console.stop()
   const answer = await cut

@@ -63,7 +63,7 @@ test('calls that came in a transaction are read once: the mark behind them is no
   t.after(() => producer.disconnect())
   await producer.connect()
   const transaction = await producer.transaction()
-  const partitions = [...(await deployment.admin.fetchTopicOffsets(topics.calls)).keys()]
+  const partitions = [...(await deployment.ranges(topics.calls)).keys()]
   await transaction.send({
     topic: topics.calls,
     messages: partitions.map((partition) => ({ partition, value: 'no call' })),

@@ -164,10 +164,7 @@ for (const [name, kept] of [
     const cut = rig.start('audiences', 'sync', 'vip')
     cut.process.stdin.end(users.join('\n'))
     const min = Math.floor(Math.random() * 19_000)
-    const written = async () => {
-      const offsets = await rig.admin.fetchTopicOffsets(`${rig.prefix}analytics.memberships`)
-      return offsets.reduce((sum, { high }) => sum + Number(high), 0)
-    }
+    const written = () => rig.written('analytics.memberships')
     await until(async () => (await written()) > min, 60_000, 'a part of the memberships')
     cut.process.kill('SIGKILL')
     await cut.ended

@@ -7,6 +7,7 @@ import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { until } from '../../support/until.ts'
 import { NumberedCalls, placeOf, unevenly } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
+import { deleteRecords } from '../../support/kafka/delete-records.ts'
 
 test('a run with several destinations, failures and retries is accounted for to the last call, also while it goes on', async (t) => {
   const [good, shaky, bad] = await Promise.all([startReceiver(t), startReceiver(t), startReceiver(t)])
@@ -166,9 +167,12 @@ test('a retry that is missing from its tier is reported with its original offset
   assert.ok(waiting >= 1)
   const { admin, topics } = deployment
   const tier = topics.retry('1h')
-  const ends = await admin.fetchTopicOffsets(tier)
-  const partitions = ends.map(({ partition, high }) => ({ partition, offset: high }))
-  await admin.deleteTopicRecords({ topic: tier, partitions })
+  const ends = await deployment.ranges(tier)
+  await deleteRecords(
+    admin,
+    tier,
+    ends.map(({ partition, high }) => ({ partition, offset: high })),
+  )
   const report = await auditOf(deployment)
   assert.ok(!report.ok)
   assert.ok(report.faults.every(({ kind, destinationId }) => kind === 'retries' && destinationId === 'crm'))
@@ -200,13 +204,10 @@ test('control records and records that retention removed are not gaps', async (t
   await first.stop()
   assert.deepEqual((await auditOf(deployment)).faults, [])
   await calls.produce(10, [1])
-  await admin.deleteTopicRecords({
-    topic: topics.calls,
-    partitions: [
-      { partition: 0, offset: '10' },
-      { partition: 1, offset: '25' },
-    ],
-  })
+  await deleteRecords(admin, topics.calls, [
+    { partition: 0, offset: 10 },
+    { partition: 1, offset: 25 },
+  ])
   await deployment.forwarder()
   await receiver.waitFor(40 + 2 + 5, 60_000)
   await deployment.drained(60_000)

@@ -31,16 +31,16 @@ const stateOf = ({ deliveries }: ShownCopy, destinationId: string) =>
 
 /** Resolves once every retry and every call is finished. */
 async function settled(deployment: Deployment): Promise<void> {
-  const { admin, topics, config, committed } = deployment
+  const { ranges, topics, config, committed } = deployment
   await deployment.drained(40_000)
   for (const tier of config.retryTiers) {
     const topic = topics.retry(tier.name)
     await until(async () => {
       const [ends, offsets] = await Promise.all([
-        admin.fetchTopicOffsets(topic),
+        ranges(topic),
         committed(topic, `${config.groupId}.retries`),
       ])
-      return ends.every(({ partition, high }) => offsets[partition]! >= Number(high))
+      return ends.every(({ partition, high }) => offsets[partition]! >= high)
     }, 40_000)
   }
 }

@@ -16,6 +16,7 @@ import {
 } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { ownKafka } from '../../support/deployment/rig.ts'
+import { deleteRecords } from '../../support/kafka/delete-records.ts'
 
 test('with a broker of its own', async (t) => {
   const own = await ownKafka(t)
@@ -143,13 +144,10 @@ test('records that retention removed before delivery are counted, logged and wri
 
   await calls.produce(20)
   // Partition 0 lost what was never read, partition 1 only what was delivered.
-  await admin.deleteTopicRecords({
-    topic: topics.calls,
-    partitions: [
-      { partition: 0, offset: '25' },
-      { partition: 1, offset: '10' },
-    ],
-  })
+  await deleteRecords(admin, topics.calls, [
+    { partition: 0, offset: 25 },
+    { partition: 1, offset: 10 },
+  ])
   const forwarder = await deployment.forwarder()
   await receiver.waitFor(60 - 15)
   await deployment.drained()
@@ -197,8 +195,8 @@ test('partitions that are added at run time are read from their beginning', asyn
   })
   // There before any member knows of the partitions.
   await until(async () => {
-    const offsets = await deployment.admin.fetchTopicOffsets(deployment.topics.calls).catch(() => [])
-    return offsets.length === 5
+    const ranges = await deployment.ranges(deployment.topics.calls)
+    return ranges.length === 5
   })
   const producer = deployment.kafka.producer()
   await producer.connect()

@@ -8,6 +8,7 @@ import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { until } from '../../support/until.ts'
 import { NumberedCalls, countByPlace, placeOf } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
+import { deleteRecords } from '../../support/kafka/delete-records.ts'
 
 const isLoss = ({ msg }: { msg: string }) => msg.includes('lost')
 
@@ -41,7 +42,7 @@ test('a forgotten group starts from the oldest remaining call, with duplicates b
   await first.stop()
   assert.equal(receiver.requests.length, 30)
 
-  await admin.deleteTopicRecords({ topic: topics.calls, partitions: [{ partition: 1, offset: '4' }] })
+  await deleteRecords(admin, topics.calls, [{ partition: 1, offset: 4 }])
   await forget(deployment, config.groupId)
   await calls.produce(5)
   const second = await deployment.forwarder()

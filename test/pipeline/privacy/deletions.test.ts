@@ -193,9 +193,8 @@ test('a process killed at any point among 5,000 users loses none of them, and re
   t.diagnostic(`killed once ${killAt} delete calls are written`)
   const command = startCommand(t, deployment, 'delete-user', '--file', '-')
   command.process.stdin.end(users.join('\n'))
-  const { topics, admin } = deployment
-  const records = async (topic: string) =>
-    (await admin.fetchTopicOffsets(topic)).reduce((sum, { high }) => sum + Number(high), 0)
+  const { topics, ranges } = deployment
+  const records = async (topic: string) => (await ranges(topic)).reduce((sum, { high }) => sum + high, 0)
   await until(async () => (await records(topics.erasures)) >= 5_000, 60_000, 'erasures')
   await until(async () => (await records(topics.calls)) >= killAt, 60_000, 'delete calls')
   command.process.kill('SIGKILL')

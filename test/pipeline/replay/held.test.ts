@@ -10,14 +10,11 @@ import { assertInOrder, callsOfUsers, idsOf, keysOf, replayIn } from '../../supp
 import { until } from '../../support/until.ts'
 
 /** Resolves once all retries of a tier came due, and were held where their destination is paused. */
-const tierIsDone = ({ admin, topics, committed, config }: Deployment, name: string) =>
+const tierIsDone = ({ ranges, topics, committed, config }: Deployment, name: string) =>
   until(async () => {
     const tier = topics.retry(name)
-    const [ends, offsets] = await Promise.all([
-      admin.fetchTopicOffsets(tier),
-      committed(tier, `${config.groupId}.retries`),
-    ])
-    return ends.every(({ partition, high }) => offsets[partition]! >= Number(high))
+    const [ends, offsets] = await Promise.all([ranges(tier), committed(tier, `${config.groupId}.retries`)])
+    return ends.every(({ partition, high }) => offsets[partition]! >= high)
   }, 60_000)
 
 test('the end of a pause sends what it held, calls and retries, once each and under their own ids', async (t) => {

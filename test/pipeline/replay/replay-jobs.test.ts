@@ -15,6 +15,7 @@ import {
   startReplay,
 } from '../../support/replay/replays.ts'
 import { until } from '../../support/until.ts'
+import { deleteRecords } from '../../support/kafka/delete-records.ts'
 
 /** A destination that has had none of the calls that lie there, and a forwarder. */
 async function backfill(
@@ -127,15 +128,16 @@ test('the command shows what it did, a dry run sends nothing, and every wrong fl
 test('a replay waits while its destination is disabled, and says what retention has taken', async (t) => {
   const { deployment, receiver } = await backfill(t, 80)
   const { admin, topics } = deployment
-  const ends = await admin.fetchTopicOffsets(topics.calls)
-  await admin.deleteTopicRecords({
-    topic: topics.calls,
-    partitions: ends.map(({ partition, high }) => ({
+  const ends = await deployment.ranges(topics.calls)
+  await deleteRecords(
+    admin,
+    topics.calls,
+    ends.map(({ partition, high }) => ({
       partition,
-      offset: String(Math.floor(Number(high) / 2)),
+      offset: Math.floor(high / 2),
     })),
-  })
-  const left = ends.reduce((sum, { high }) => sum + Math.ceil(Number(high) / 2), 0)
+  )
+  const left = ends.reduce((sum, { high }) => sum + Math.ceil(high / 2), 0)
   const console = await startConsole(deployment)
   const report = await console.ok(200, 'POST', '/replays/dry-run', { destinationId: 'crm', since: '1h' })
   assert.equal((report.counts as { skipped: number }).skipped, left)

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { Admin, Kafka } from 'kafkajs'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
+import { fetchRange } from '../../../src/adapters/kafka/read/topic-offsets.ts'
 import type { TopicRecord } from '../../../src/adapters/kafka/read/topic-record.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
 import { bareEnv } from './bare-env.ts'
@@ -69,6 +70,8 @@ export interface CommandRig {
   run(input: string, ...args: string[]): Promise<CommandResult>
   /** All records of a topic, by its name without the prefix. */
   records(topic: string): Promise<TopicRecord[]>
+  /** How many records a topic was given, by its name without the prefix. */
+  written(topic: string): Promise<number>
 }
 
 export async function commandRig(t: TestContext, env: Record<string, string> = {}): Promise<CommandRig> {
@@ -103,6 +106,10 @@ export async function commandRig(t: TestContext, env: Record<string, string> = {
       const range = readRange({ kafka, topic: prefix + topic, log })
       for await (const record of range) records.push(record)
       return records
+    },
+    async written(topic) {
+      const ranges = await fetchRange(kafka, prefix + topic)
+      return ranges.reduce((sum, { high }) => sum + high, 0)
     },
   }
 }

@@ -6,6 +6,7 @@ import { ensureTopics } from '../../../src/adapters/kafka/admin/topics.ts'
 import { withAdmin } from '../../../src/adapters/kafka/admin/with-admin.ts'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
+import { fetchRange, type OffsetRange } from '../../../src/adapters/kafka/read/topic-offsets.ts'
 import type { TopicRecord } from '../../../src/adapters/kafka/read/topic-record.ts'
 import type { ForwarderCounts } from '../../../src/adapters/metrics/forwarder-metrics.ts'
 import { createCodecs, type Codecs } from '../../../src/adapters/schema-registry/codecs.ts'
@@ -70,6 +71,8 @@ export interface Deployment {
   endFirst(stop: () => Promise<unknown>): void
   /** What the topic holds now. */
   read(topic: string): Promise<TopicRecord[]>
+  /** Which offsets the topic's partitions hold now; kafkajs's admin would fail while a leader is chosen. */
+  ranges(topic: string): Promise<OffsetRange[]>
   deadLetters(): Promise<DeadLetter[]>
   /** Committed offset of each partition of the topic; 0 where nothing was committed. */
   committed(topic: string, groupId?: string): Promise<number[]>
@@ -140,6 +143,7 @@ export async function deploy(
     for await (const record of range) records.push(record)
     return records
   }
+  const ranges = (topic: string) => fetchRange(kafka, topic)
   const committed = async (topic: string, groupId = config.groupId): Promise<number[]> => {
     const [found] = await admin.fetchOffsets({ groupId, topics: [topic] })
     return found!.partitions
@@ -220,6 +224,7 @@ export async function deploy(
     },
     endFirst: (stop) => void forwarders.add(stop),
     read,
+    ranges,
     async deadLetters() {
       const records = await read(topics.deadLetters)
       return Promise.all(records.map(({ value }) => codecs.deadLetters.decode(value)))
@@ -227,12 +232,10 @@ export async function deploy(
     committed,
     async drained(withinMs = 20_000) {
       await until(async () => {
-        const asked = await unlessMoving(() =>
-          Promise.all([admin.fetchTopicOffsets(topics.calls), committed(topics.calls)]),
-        )
+        const asked = await unlessMoving(() => Promise.all([ranges(topics.calls), committed(topics.calls)]))
         if (asked === null) return false
         const [ends, offsets] = asked
-        return ends.every(({ partition, high }) => offsets[partition]! >= Number(high))
+        return ends.every(({ partition, high }) => offsets[partition]! >= high)
       }, withinMs)
     },
   }

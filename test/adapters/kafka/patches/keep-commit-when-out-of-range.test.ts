@@ -5,6 +5,7 @@ import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { until } from '../../../support/until.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 import { silentLog } from '../../../support/silent-log.ts'
+import { deleteRecords } from '../../../support/kafka/delete-records.ts'
 
 test('a consumer with manual commits continues where retention stopped, and the group’s offset stays unchanged', async (t) => {
   const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
@@ -24,7 +25,7 @@ test('a consumer with manual commits continues where retention stopped, and the 
   for (let index = 0; index < 10; index++)
     await producer.send({ topic, messages: [{ value: String(index) }] })
   await admin.setOffsets({ groupId, topic, partitions: [{ partition: 0, offset: '2' }] })
-  await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '6' }] })
+  await deleteRecords(admin, topic, [{ partition: 0, offset: 6 }])
 
   const seen: string[] = []
   await consumer.subscribe({ topic, fromBeginning: true })

@@ -16,6 +16,7 @@ import type { LocalKafkaNode } from '../../../../src/local/kafka-node.ts'
 import { leadersOf, startCluster, untilInSync } from '../../../support/deployment/cluster.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 import { until } from '../../../support/until.ts'
+import { deleteRecords } from '../../../support/kafka/delete-records.ts'
 
 let cluster: LocalKafka
 let kafka: Kafka
@@ -117,17 +118,15 @@ test('a reader whose next records retention took goes on behind them', async (t)
   await ask((admin) => createTopics(admin, [{ topic, numPartitions: 1, replicationFactor: 3 }]))
   const write = writerTo(t, topic)
   await write(numbered(0, 60))
-  const deleteUpTo = (offset: string) =>
+  const deleteUpTo = (offset: number) =>
     ask(async (admin) => {
-      // kafkajs finds the leader only of a topic that it was asked about.
-      await admin.fetchTopicOffsets(topic)
-      await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset }] })
+      await deleteRecords(admin, topic, [{ partition: 0, offset }])
     })
-  await deleteUpTo('50')
+  await deleteUpTo(50)
   const { reader, values } = follow(t, topic, new Map([[0, 10]]))
   await reader.start()
   assert.deepEqual(values(), numbered(50, 60))
-  await deleteUpTo('-1')
+  await deleteUpTo(-1)
   await write(numbered(60, 70))
   await reader.readToEnd()
   assert.deepEqual(values(), numbered(50, 70))

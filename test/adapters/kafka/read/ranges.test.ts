@@ -11,6 +11,7 @@ import { PostriderError } from '../../../../src/errors.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 import { until } from '../../../support/until.ts'
+import { deleteRecords } from '../../../support/kafka/delete-records.ts'
 
 const { CompressionTypes } = kafkajs
 
@@ -55,7 +56,7 @@ test('beginnings, ends and times are the same as those that the admin client fin
   await until(() => Date.now() > between, 1_000, 'the next millisecond')
   await send(0, ['c'])
   await send(1, ['d'])
-  await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '1' }] })
+  await deleteRecords(admin, topic, [{ partition: 0, offset: 1 }])
   const times = [between, null, between]
   const sinceOf = (_: string, partition: number) => times[partition]!
   const ranges = await topicRanges(shared, [topic], sinceOf)
