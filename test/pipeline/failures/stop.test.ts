@@ -21,10 +21,11 @@ test('on SIGTERM under load, requests on the wire end and are committed, and the
   const deployment = await deploy(t)
   await deployment.destination({ urls: [receiver.url] })
   const calls = new NumberedCalls(deployment)
-  await calls.produce(750)
+  // Far more than are sent until a busy machine has passed the signal on.
+  await calls.produce(2_500)
 
   const first = await startForwarderProcess(t, deployment)
-  await receiver.waitFor(1_000, 30_000)
+  await receiver.waitFor(500, 30_000)
   first.terminate()
   assert.deepEqual(await first.exited, { code: 0, signal: null })
   const sent = receiver.requests.map(placeOf)
@@ -41,7 +42,7 @@ test('on SIGTERM under load, requests on the wire end and are committed, and the
   )
 
   await startForwarderProcess(t, deployment)
-  await deployment.drained()
+  await deployment.drained(60_000)
   assert.deepEqual(missing(calls.places, [receiver]), [])
   assert.deepEqual(
     [...countByPlace(await withoutScheduled(deployment, receiver.requests))].filter(([, count]) => count > 1),
