@@ -67,6 +67,7 @@ async function onNetwork<T>(
 
 export async function longOutage(context: FaultContext, ms: number): Promise<string> {
   const { cluster } = context.rig
+  context.step(`keeps all brokers away for ${describeMs(ms)}`)
   await Promise.all(cluster.seats.map((seat) => cluster.stop(seat)))
   await away(context, ms)
   await back(context, 'a long outage of the brokers')
