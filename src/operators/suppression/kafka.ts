@@ -11,7 +11,6 @@ import {
   type SuppressionChange,
   suppressUsers,
   unsuppressUsers,
-  allSuppressions,
   pageOfSuppressions,
   type SuppressionPorts,
   type Suppressions,
@@ -84,7 +83,6 @@ export function openSuppressions(
     suppress: (given, options) => suppressUsers(ports, given, options),
     unsuppress: (given, options) => unsuppressUsers(ports, given, options),
     page: (from, limit, userId, signal) => pageOfSuppressions(ports, from, limit, userId, signal),
-    all: (userId, signal) => allSuppressions(ports, userId, signal),
     close: () => writer.close(),
   }
 }

@@ -47,8 +47,6 @@ export interface Suppressions {
   unsuppress(given: ChosenUsers, options?: ChangeOptions): Promise<SuppressionReport>
   /** At most `limit` of those that are in force, from this place on, the oldest first. */
   page(from: number, limit: number, userId: string | null, signal?: AbortSignal): Promise<ListedSuppressions>
-  /** All that are in force, the oldest first. */
-  all(userId: string | null, signal?: AbortSignal): AsyncIterable<SuppressionItem>
 }
 
 // As JSON, for the admin API and `--json` alike.
@@ -185,14 +183,6 @@ async function* suppressionsFrom(
     if (!known.isNewest(sourceId, userId, offset)) continue
     yield { userId, sourceId: sourceId === everySource ? null : sourceId, since: appendedAt, offset }
   }
-}
-
-export async function* allSuppressions(
-  ports: SuppressionPorts,
-  userId: string | null,
-  signal?: AbortSignal,
-): AsyncGenerator<SuppressionItem, void, undefined> {
-  for await (const { offset: _offset, ...item } of suppressionsFrom(ports, 0, userId, signal)) yield item
 }
 
 export async function pageOfSuppressions(
