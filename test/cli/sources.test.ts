@@ -120,6 +120,35 @@ test('a refusal is one line on stderr with its exit code, and changes nothing', 
   assert.equal((await cli.open()).state.version, 1)
 })
 
+test('a value that cannot be is named by its flag, before anything is connected', async (t) => {
+  const away = await makeSettingsCli(t, { KAFKA_BROKERS: '127.0.0.1:1' })
+  const create = [
+    'destinations',
+    'create',
+    '--id',
+    'crm',
+    '--name',
+    'CRM',
+    '--source',
+    'shop',
+    '--url',
+    'https://a.example',
+  ]
+  const cases: [args: string[], line: RegExp][] = [
+    [[...create, '--max-in-flight', '0'], /^postrider: --max-in-flight: .*>=1\n$/],
+    [
+      ['destinations', 'update', 'crm', '--max-in-flight', '20000'],
+      /^postrider: --max-in-flight: .*<=10000\n$/,
+    ],
+    [['stats', 'destination', 'crm', '--window', 'soon'], /^postrider: --window: [^\n]*\n$/],
+  ]
+  for (const [args, line] of cases) {
+    const { status, stderr } = await away.run(...args)
+    assert.match(stderr, line)
+    assert.equal(status, 2, args.join(' '))
+  }
+})
+
 test('unreachable brokers and missing topics get a line that says what to do', async (t) => {
   const away = await makeSettingsCli(t, { KAFKA_BROKERS: '127.0.0.1:1' })
   const began = Date.now()

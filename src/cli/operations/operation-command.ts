@@ -21,6 +21,7 @@ import {
   type AskedOperation,
   type OperationOptions,
   inSession,
+  refuseWrongValues,
   type CommandSession,
 } from './session.ts'
 
@@ -106,6 +107,7 @@ export function operationCommand(
         params: Object.fromEntries(params.map(([name], index) => [name, args[index]!])),
         ...givenFields(options, shape.fields ? [] : fields, flags),
       }
+      refuseWrongValues(operation, asked, namesOf(operation, shape))
       const own = await shape.read?.(options, args)
       const limit = isList(operation) ? limitOf(options) : null
       // What finds out why the settings hold must not be held itself.
@@ -169,21 +171,19 @@ export const performed = (
     throw shape.explained?.(error) ?? error
   })
 
-export function optionsOf(
+export const optionsOf = (
   operation: Operation,
   { services, signal }: CommandSession,
-  { names = {} }: CommandShape,
-): OperationOptions {
+  shape: CommandShape,
+): OperationOptions => ({ services, signal, nameOf: namesOf(operation, shape) })
+
+function namesOf(operation: Operation, { names = {} }: CommandShape): OperationOptions['nameOf'] {
   const flags = new Map(
     fieldsOf(operation).map((field) => [field.name, flagOf(field, operation.flags ?? {})]),
   )
-  return {
-    services,
-    signal,
-    nameOf(field) {
-      const name = field.split('.')[0]!
-      return flags.get(name) ?? names[name] ?? field
-    },
+  return (field) => {
+    const name = field.split('.')[0]!
+    return flags.get(name) ?? names[name] ?? field
   }
 }
 

@@ -76,6 +76,27 @@ const begin = (operation: Operation, asked: AskedOperation, options: OperationOp
     )
   })
 
+/**
+ * Throws `usage` that names each flag whose value its operation's schemas refuse: before anything is connected. What is
+ * missing is not looked at, for a command may add it later.
+ */
+export function refuseWrongValues(
+  operation: Operation,
+  asked: AskedOperation,
+  nameOf: OperationOptions['nameOf'],
+): void {
+  const { params = {}, query = {}, body = {} } = asked
+  try {
+    checked(operation, { params, query, body: operation.body && body })
+  } catch (error) {
+    if (!(error instanceof RequestRefused)) throw error
+    const given = { ...params, ...query, ...(body as object) }
+    const { fields } = error.answer.body as RefusedBody
+    const wrong = fields.filter(({ field }) => Object.hasOwn(given, field.split('.')[0]!))
+    if (wrong.length > 0) throw usageError(faultsText(wrong, nameOf), { cause: error })
+  }
+}
+
 /** What the API refuses, by the names of flags. What a rule refuses says whose it is already. */
 async function named<T>({ nameOf }: OperationOptions, work: () => Promise<T> | T): Promise<T> {
   try {
@@ -84,10 +105,12 @@ async function named<T>({ nameOf }: OperationOptions, work: () => Promise<T> | T
     if (!(error instanceof RequestRefused)) throw error
     const { code, message, fields } = error.answer.body as RefusedBody
     if (code !== 'invalid_request') throw new PostriderError('conflict', message, { cause: error })
-    const faults = fields.map(({ field, message }) => `${nameOf(field)}: ${message}`)
-    throw usageError(faults.length === 0 ? message : [...new Set(faults)].join('; '), { cause: error })
+    throw usageError(fields.length === 0 ? message : faultsText(fields, nameOf), { cause: error })
   }
 }
+
+const faultsText = (faults: readonly FieldFault[], nameOf: OperationOptions['nameOf']): string =>
+  [...new Set(faults.map(({ field, message }) => `${nameOf(field)}: ${message}`))].join('; ')
 
 interface RefusedBody {
   code: string
