@@ -13,6 +13,11 @@ export const pageQuery = z.strictObject({
   cursor: z.string().optional().describe('`next` of the page before; none for the first one.'),
 })
 
+/** Of lists in which what is newest counts most, but which clients follow from the oldest on. */
+export const orderQuery = {
+  order: z.enum(['oldest', 'newest']).default('oldest').describe('Which come first.'),
+}
+
 export const pageOf = (item: z.ZodType) =>
   z.object({
     data: z.array(item),

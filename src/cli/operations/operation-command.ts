@@ -143,13 +143,27 @@ async function run(
   given: Running,
 ): Promise<void> {
   const { session, json } = given
-  if (isList(operation)) return printList(operation, shape, asked, given)
+  if (isList(operation)) return printList(operation, ...forPeople(operation, shape, asked, json), given)
   const body = await performed(operation, asked, session, shape)
   if (json) printJson(shape.json ? shape.json(body as never) : body)
   else print(shape.text?.(body as never, session) ?? textOf(body))
   const failure = shape.hasFailed?.(body as never) ?? false
   if (failure !== false) io().exitCode = 1
   if (typeof failure === 'string') printAside(`postrider: ${failure}`)
+}
+
+/** Of a list that can be had in both orders, people are shown the newest, unless they ask for an order. */
+function forPeople(
+  { query }: Operation,
+  shape: CommandShape,
+  asked: AskedOperation,
+  json: boolean,
+): [shape: CommandShape, asked: AskedOperation] {
+  if (json || !('order' in query!.shape) || asked.query?.order !== undefined) return [shape, asked]
+  return [
+    { ...shape, isNewestFirst: true },
+    { ...asked, query: { ...asked.query, order: 'newest' } },
+  ]
 }
 
 /** The answer of an operation in this process, with its progress on the terminal. @param also told of it */

@@ -4,7 +4,7 @@ import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { RequestRefused } from '../check.ts'
 import { operation, type LongAnswer, type Operation } from '../operation.ts'
-import { page, pageOf, pageQuery, requestKey } from '../schemas.ts'
+import { orderQuery, page, pageOf, pageQuery, requestKey } from '../schemas.ts'
 import { reportOf, statusOf, summaryOf, type DeletionOptions } from './deletions.ts'
 
 const count = (text: string) => z.number().int().describe(text)
@@ -115,10 +115,10 @@ export const deletionOperations: Operation[] = [
     route: 'GET /deletions',
     command: 'deletions list',
     role: 'reader',
-    summary: 'The deletion requests of the last 40 days, the oldest first',
+    summary: 'The deletion requests of the last 40 days',
     query: pageQuery.extend({
       state: stateSchema.optional().describe('Only those in this state.'),
-      order: z.enum(['oldest', 'newest']).default('oldest').describe('Which come first.'),
+      ...orderQuery,
     }),
     success: { status: 200, description: 'A page of them.', schema: pageOf(deletionSchema) },
     async handle({ query, gone }, { deletions }) {

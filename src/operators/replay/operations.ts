@@ -12,7 +12,7 @@ import { maxDeadLetterIds, maxReplayRate } from '../../core/replay/replay-rules.
 import { wrongField } from '../check.ts'
 import { choiceShape, kindShape, maxIds, momentOf, periodBounds } from '../dead-letters/filter.ts'
 import { longReads, operation, type Operation } from '../operation.ts'
-import { page, pageOf, pageQuery, requestKey } from '../schemas.ts'
+import { orderQuery, page, pageOf, pageQuery, requestKey } from '../schemas.ts'
 import type { ConsoleServices } from '../services.ts'
 import { idParams } from '../settings/setting-operations.ts'
 import { maxResults } from './dry-run.ts'
@@ -254,18 +254,19 @@ export const replayJobOperations: Operation[] = [
     route: 'GET /replays',
     command: 'replays list',
     role: 'reader',
-    summary: 'All replays of the last 30 days, the oldest first',
+    summary: 'All replays of the last 30 days',
     query: pageQuery.extend({
       destination: z
         .string()
         .optional()
         .describe('Only those to this one; of dead letters, those that name it.'),
       of: z.enum(['calls', 'dead_letters']).optional().describe('Only those of calls, or of dead letters.'),
+      ...orderQuery,
     }),
     success: { status: 200, description: 'A page of them.', schema: pageOf(jobSchema) },
     handle: async ({ query }, { replays }) =>
       page(
-        replays.list(),
+        query.order === 'newest' ? replays.list().toReversed() : replays.list(),
         query,
         jobView,
         (job) =>

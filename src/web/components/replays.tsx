@@ -12,9 +12,9 @@ import { Ago } from './time.tsx'
 const isUnfinished = ({ state }: Pick<ReplayAnswer, 'state'>): boolean =>
   state === 'running' || state === 'paused'
 
-/** The newest replays, and all that are not finished, with their progress. */
+/** The newest replays, and all that are not finished, with their progress. @param live them, the newest first */
 export function Replays({ live, max }: { live: Live<ListPage<ReplayAnswer>>; max: number }) {
-  const replays = (live.data?.data ?? []).toReversed()
+  const replays = live.data?.data ?? []
   const shown = replays.filter((job, index) => index < max || isUnfinished(job))
   if (shown.length === 0) return null
   return (

@@ -122,7 +122,13 @@ test('the command shows what it did, a dry run sends nothing, and every wrong fl
   const detached = await run('--since', '1h', '--detach')
   assert.match(detached.stdout, /waits for a console to run it/)
   const shown = await runCommand(t, deployment, '', 'replays', 'list')
-  assert.match(shown.stdout, /crm +running/)
+  assert.match(shown.stdout, /crm +finished[^]*crm +running/)
+  const newest = await runCommand(t, deployment, '', 'replays', 'list', '--limit', '1')
+  assert.match(newest.stdout, /crm +running/)
+  assert.doesNotMatch(newest.stdout, /finished/)
+  assert.match(newest.stderr, /^the newest 1; --limit shows more\n$/)
+  const oldest = await runCommand(t, deployment, '', 'replays', 'list', '--order', 'oldest', '--limit', '1')
+  assert.match(oldest.stdout, /crm +finished/)
 })
 
 test('a replay waits while its destination is disabled, and says what retention has taken', async (t) => {

@@ -48,8 +48,9 @@ export function choose(changes: Partial<ChosenFilters>): void {
 /** As many as a page of the API has. */
 const limit = 200
 
-/** Replays of dead letters, the oldest first. */
-export const useReplays = () => useLive('GET /replays', { query: { of: 'dead_letters', limit } }, 5_000)
+/** Replays of dead letters, the newest first. */
+export const useReplays = () =>
+  useLive('GET /replays', { query: { of: 'dead_letters', order: 'newest', limit } }, 5_000)
 
 /** A group's value of each filter, as the filter has it. */
 export const filterValues = ({

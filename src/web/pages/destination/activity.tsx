@@ -41,7 +41,7 @@ export function Activity({
   const asked = query.value.get('window')
   const window = windows.find(([each]) => each === asked)?.[0] ?? '1h'
   const { step, everyMs } = steps[window]
-  const replays = useLive('GET /replays', { query: { destination: id, limit: 200 } }, 5_000)
+  const replays = useLive('GET /replays', { query: { destination: id, order: 'newest', limit: 200 } }, 5_000)
   const live = useLive('GET /destinations/{id}/stats', { id, query: { window, step } }, everyMs)
   return (
     <>
