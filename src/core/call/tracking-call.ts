@@ -1,3 +1,4 @@
+import { eachMember, keyOf } from '../json/json-members.ts'
 import { spaceEnd } from '../json/json-object.ts'
 import { callTypes, maxMessageIdLength, type AnalyticsCall, type CallType } from './analytics-call.ts'
 import {
@@ -52,7 +53,8 @@ export interface RequestRules extends CallDefaults {
 
 /**
  * Reads one call in the shape of the tracking API's batch items: `type`, `userId`, `properties`, `timestamp` and
- * so on. Nulls count as absent, ids may be numbers, a page's `traits` are properties beside its `properties`. Free-form
+ * so on. Nulls count as absent, ids may be numbers, a page's `traits` are properties beside its `properties`, those of an
+ * identify may be in its `context`. Free-form
  * maps stay the text that they are. What it gives passes `checkCall`. Unlike the API it takes `sourceId`,
  * and `delete`.
  */
@@ -201,8 +203,21 @@ function built(
     call.properties = mergedUnder(call.properties, sharedMap(call.traits))
     call.traits = null
   }
+  // Where RudderStack's SDKs for browsers and apps have them.
+  if (callType === 'identify' && call.traits === null && call.context !== null)
+    call.traits = objectAt(call.context, 'traits')
   checkRequired(call)
   return call
+}
+
+/** The text of a member that is an object, of an object's text; null where there is none. */
+function objectAt(text: string, key: string): string | null {
+  let found: string | null = null
+  eachMember(text, 0, (keyStart, keyEnd, start, end) => {
+    if (keyOf(text, keyStart, keyEnd) === key)
+      found = text.charCodeAt(start) === 0x7b ? text.slice(start, end) : null
+  })
+  return found
 }
 
 const unknownType = () =>

@@ -91,6 +91,16 @@ test('a page’s properties and traits are both kept, and properties win for a c
   assert.equal(both.traits, null)
 })
 
+test('an identify without traits has those of its context, where RudderStack’s SDKs put them', () => {
+  const traitsOf = (fields: string) => callOf(`{"userId":"u",${fields}}`).traits
+  assert.equal(traitsOf('"type":"identify","context":{"traits":{"n":1.50}}'), '{"n":1.50}')
+  assert.equal(traitsOf('"type":"identify","traits":null,"context":{"tr\\u0061its":{"n":1}}'), '{"n":1}')
+  assert.equal(traitsOf('"type":"identify","traits":{},"context":{"traits":{"n":1}}'), '{}')
+  assert.equal(traitsOf('"type":"identify","context":{"traits":{"n":1},"traits":"none"}'), null)
+  assert.equal(traitsOf('"type":"identify","context":{"page":{"traits":{"n":1}}}'), null)
+  assert.equal(traitsOf('"type":"track","event":"E","context":{"traits":{"n":1}}'), null)
+})
+
 test('lone surrogates, which UTF-8 cannot represent, are replaced', () => {
   const call = callOf('{"type":"track","userId":"\\ud800","event":"a\\udc00","properties":{"k":"\\ud800"}}')
   assert.equal(call.userId, '\ufffd')
