@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process'
 import { chmod, cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { filesOfBrowserSdk } from '../src/adapters/http/browser-sdk.ts'
 import { bundlePage } from '../src/console/page/bundle.ts'
 import { commitOf, isBetweenReleases } from '../src/version.ts'
 import { makeClientPackage } from './packages/client-package.ts'
@@ -33,6 +34,8 @@ for await (const file of glob('src/**/*.!(ts)', { cwd: root, exclude: ['src/web/
 await mkdir(join(dist, 'web'))
 for (const [name, content] of await bundlePage()) await writeFile(join(dist, 'web', name), content)
 for (const path of ['schemas', 'ops/systemd', 'LICENSE']) await copy(path)
+const sdk = await filesOfBrowserSdk()
+for (const path of sdk.paths) await cp(join(sdk.folder, path), join(dist, 'browser-sdk', path))
 await cp(join(root, 'scripts/packages/postrider.md'), join(dist, 'README.md'))
 
 const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest
@@ -52,7 +55,7 @@ const published = {
   engines,
   bin,
   // Not the client, which is a package of its own.
-  files: ['schemas', 'src', 'web'],
+  files: ['browser-sdk', 'schemas', 'src', 'web'],
   ...exportsOf(manifest),
   dependencies,
 }

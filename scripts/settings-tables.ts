@@ -21,6 +21,7 @@ export const settingsSections: readonly (readonly [title: string, names: readonl
       'COLLECTOR_HOST',
       'COLLECTOR_PORT',
       'COLLECTOR_URL',
+      'COLLECTOR_BROWSER_SDK',
       'CONSOLE_HOST',
       'CONSOLE_PORT',
       'CONSOLE_URL',

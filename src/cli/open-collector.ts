@@ -74,6 +74,8 @@ export function openCollector(options: OpenCollectorOptions): ListeningPart<Coll
     openCollectorServer({
       port: config.collectorPort,
       trustedProxies: config.trustedProxies,
+      collectorUrl: config.collectorUrl,
+      servesBrowserSdk: config.servesBrowserSdk,
       host,
       budget,
       collector: () => lives.ready,

@@ -52,6 +52,18 @@ export const writeKeyMissing = refusal(
   'no write key: give it by Basic auth, or as writeKey in the body',
 )
 
+/** Of documents: a page, or an app, that is told so asks again only when it is started again. */
+export const writeKeyNotFound = refusal(404, 'write_key_unknown', 'no source has this write key')
+
+export const sdkSourceDisabled = (id: string): CollectAnswer =>
+  refusal(404, 'source_disabled', `source ${id} is disabled`)
+
+export const unknownHost = refusal(
+  400,
+  'host_invalid',
+  'the request’s Host is no name or address: set COLLECTOR_URL, or have the proxy pass the Host on',
+)
+
 export const writeKeyUnknown = refusal(401, 'write_key_unknown', 'no source has this write key')
 
 export const bodyTooLarge = (maxBytes: number): CollectAnswer =>

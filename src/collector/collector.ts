@@ -92,6 +92,11 @@ export class Collector {
     return this.#sourceLater([basicKey, bearerKey, queryKey])
   }
 
+  /** The source of a write key, for what SDKs ask before they send. 'unknown' while that cannot be told. */
+  sourceOf(key: string): Source | Promise<Source | 'none' | 'unknown'> {
+    return this.#keys.find(key) ?? this.#keys.findLater([key])
+  }
+
   /** Counts a request whose body was refused; `source` is what `admit` returned. */
   bodyRefused(source: Source | null, { type }: CallRoute, { code }: CollectAnswer): void {
     const result = code === overloaded.code ? 'overloaded' : 'rejected'

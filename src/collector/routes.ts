@@ -28,6 +28,8 @@ export const postRoutes: ReadonlyMap<string, CallRoute> = new Map([
   ['/v1/batch', batch],
   ['/v1/import', { ...batch, correctsClock: false }],
   ['/v1/b', { ...batch, isClientSide: true }],
+  // Where RudderStack's SDK for browsers sends beacons.
+  ['/beacon/v1/batch', { ...batch, isClientSide: true }],
 ])
 
 /** By the path's last part, in lower case: `/v1/pixel/{type}`. */

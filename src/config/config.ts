@@ -46,6 +46,8 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     collectorPort: values.COLLECTOR_PORT,
     /** Without a slash at its end; null where it is not known. */
     collectorUrl: values.COLLECTOR_URL?.replace(/\/+$/, '') ?? null,
+    /** Whether the collector serves the SDK for browsers. */
+    servesBrowserSdk: values.COLLECTOR_BROWSER_SDK === 'on',
     /** CIDRs of proxies whose X-Forwarded-For is believed. */
     trustedProxies: values.TRUSTED_PROXIES ?? [],
     /** Calls a second of one source at one collector; 0 for no limit. */

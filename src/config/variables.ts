@@ -169,7 +169,12 @@ export const variables = {
   COLLECTOR_URL: variable(httpUrl, {
     takes: 'an http or https URL without credentials',
     meaning:
-      'Where senders reach the collectors, for what the [console](docs/console.md) shows to copy. Without it, port COLLECTOR_PORT of this machine.',
+      'Where senders reach the collectors: for what the [console](docs/console.md) shows to copy, and for the [documents that SDKs ask for](docs/senders.md#what-sdks-ask-for). Without it, port COLLECTOR_PORT of this machine, and the host that a request names.',
+  }),
+  COLLECTOR_BROWSER_SDK: variable(oneOf('on', 'off'), {
+    default: 'on',
+    takes: 'on or off',
+    meaning: 'Whether the collector serves the [SDK for browsers](docs/senders.md#one-script-tag).',
   }),
   SOURCE_MAX_RATE: variable(whole(0, 100_000_000), {
     default: '5000',

@@ -232,7 +232,7 @@ export const calls: readonly Mutation[] = [
   {
     id: 'x-forwarded-for-trusted-from-anyone',
     file: 'src/adapters/http/client-address.ts',
-    find: 'while (hops.length > 0 && this.#isTrusted(address)) {',
+    find: 'while (hops.length > 0 && this.trusts(address)) {',
     replace: 'while (hops.length > 0) {',
     test: {
       file: 'adapters/http/client-address.test.ts',

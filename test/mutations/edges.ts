@@ -121,7 +121,7 @@ export const edges: readonly Mutation[] = [
   },
   {
     id: 'an-answer-waits-for-its-reader-for-ever',
-    file: 'src/adapters/http/collector-server.ts',
+    file: 'src/adapters/http/serving.ts',
     find: 'const timer = setTimeout(() => response.destroy(), withinMs).unref()',
     replace: 'const timer = setTimeout(() => {}, withinMs).unref()',
     test: {

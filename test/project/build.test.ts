@@ -4,6 +4,7 @@ import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
+import * as checkout from '../../src/adapters/http/browser-sdk.ts'
 import { commitOf, versionOf } from '../../src/version.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 
@@ -48,4 +49,16 @@ test('the published package contains schemas, type declarations and licence, and
   const manifest = JSON.parse(await readFile(join(dist, 'package.json'), 'utf8')) as Record<string, unknown>
   assert.ok(!manifest.private && !manifest.scripts && !manifest.devDependencies)
   assert.deepEqual(manifest.bin, { postrider: 'src/main.js' })
+})
+
+test('the published package serves the same SDK for browsers, and depends on nothing for it', async () => {
+  const built = (await import(join(dist, 'src/adapters/http/browser-sdk.js'))) as typeof checkout
+  const [ofBuild, ofCheckout] = [await built.readBrowserSdk(), await checkout.readBrowserSdk()]
+  assert.equal((await built.filesOfBrowserSdk()).folder, join(dist, 'browser-sdk'))
+  assert.equal(ofBuild.script.etag, ofCheckout.script.etag)
+  assert.deepEqual([...ofBuild.chunks.keys()].toSorted(), [...ofCheckout.chunks.keys()].toSorted())
+  const { dependencies } = JSON.parse(await readFile(join(dist, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>
+  }
+  assert.ok(!Object.keys(dependencies).some((name) => name.startsWith('@segment/')))
 })

@@ -19,7 +19,7 @@ export class ClientAddress {
     let address = plain(peer)
     if (forwardedFor === undefined || this.#trusted.length === 0) return address
     const hops = forwardedFor.split(',')
-    while (hops.length > 0 && this.#isTrusted(address)) {
+    while (hops.length > 0 && this.trusts(address)) {
       const next = addressIn(hops.pop()!.trim())
       if (next === null) return address
       address = next
@@ -27,9 +27,10 @@ export class ClientAddress {
     return address
   }
 
-  #isTrusted(text: string): boolean {
-    if (isIP(text) === 0) return false
-    return ipaddr.subnetMatch(ipaddr.process(text), { trusted: this.#trusted }) === 'trusted'
+  /** Whether it is a trusted proxy's. */
+  trusts(address: string): boolean {
+    if (this.#trusted.length === 0 || isIP(address) === 0) return false
+    return ipaddr.subnetMatch(ipaddr.process(address), { trusted: this.#trusted }) === 'trusted'
   }
 }
 

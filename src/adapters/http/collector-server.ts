@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http'
 import { fastify } from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { bodyTooLarge, refusal, unavailable } from '../../collector/answers.ts'
@@ -15,7 +14,8 @@ import { BodyRefused, readBody } from './body.ts'
 import { ClientAddress, senderOf } from './client-address.ts'
 import { allowOrigin, preflight } from './cors.ts'
 import { oneRequestAtATime } from './pipelining.ts'
-import { badHttpHandler, serve } from './serving.ts'
+import { addSdkRoutes } from './sdk-routes.ts'
+import { badHttpHandler, endUnlessTaken, serve } from './serving.ts'
 import type { HttpServer } from './serving.ts'
 import { basicKey, bearerKey } from './authorization.ts'
 
@@ -26,7 +26,11 @@ export interface CollectorServerOptions {
   trustedProxies?: readonly string[]
   budget: RequestBudget
   /** Behind it; null while there is none. */
-  collector(): Pick<Collector, 'admit' | 'collect' | 'bodyRefused'> | null
+  collector(): Pick<Collector, 'admit' | 'collect' | 'bodyRefused' | 'sourceOf'> | null
+  /** Where senders reach it; unless given, where a request says that it did. */
+  collectorUrl?: string | null
+  /** Whether the SDK for browsers is served, too; it is unless this says no. */
+  servesBrowserSdk?: boolean
   log: Logger
   /** A request that is not complete by then is cut off, in ms. */
   requestMs?: number
@@ -84,9 +88,18 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
 
 function addRoutes(
   app: FastifyInstance,
-  { budget, collector, trustedProxies = [], answerMs = 10_000 }: CollectorServerOptions,
+  {
+    budget,
+    collector,
+    trustedProxies = [],
+    collectorUrl = null,
+    servesBrowserSdk = true,
+    answerMs = 10_000,
+    log,
+  }: CollectorServerOptions,
 ): void {
   const clientAddress = new ClientAddress(trustedProxies)
+  addSdkRoutes(app, { collector, clientAddress, collectorUrl, servesBrowserSdk, log, send })
   /** Null when the sender has gone away. */
   const answerTo = async (request: FastifyRequest, route: CallRoute): Promise<CollectAnswer | null> => {
     const behind = collector()
@@ -140,13 +153,6 @@ function addRoutes(
     endUnlessTaken(reply.raw, answerMs)
     return reply
   })
-}
-
-/** The network takes an answer at once, unless the sender does not read: then its connection ends in time. */
-function endUnlessTaken(response: ServerResponse, withinMs: number): void {
-  if (response.writableLength === 0) return
-  const timer = setTimeout(() => response.destroy(), withinMs).unref()
-  response.once('close', () => clearTimeout(timer))
 }
 
 const noRoute = refusal(

@@ -1,4 +1,5 @@
 // What our HTTP servers have in common: how they begin, how they end, and what they say to what is no HTTP.
+import type { ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { PostriderError } from '../../errors.ts'
@@ -66,6 +67,13 @@ export async function closeServer(app: FastifyInstance, graceMs: number): Promis
   const force = setTimeout(() => app.server.closeAllConnections(), graceMs)
   await app.close()
   clearTimeout(force)
+}
+
+/** The network takes an answer at once, unless the sender does not read: then its connection ends in time. */
+export function endUnlessTaken(response: ServerResponse, withinMs: number): void {
+  if (response.writableLength === 0) return
+  const timer = setTimeout(() => response.destroy(), withinMs).unref()
+  response.once('close', () => clearTimeout(timer))
 }
 
 /** How long an answer that ends its connection has to get there, in ms. */

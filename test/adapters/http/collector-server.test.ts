@@ -36,6 +36,7 @@ async function underTest(t: TestContext, { collect, admit = () => shop, ...given
     log: pino({}, { write: (line) => void lines.push(JSON.parse(line) as { msg: string; level: number }) }),
     collector: () => ({
       admit,
+      sourceOf: () => shop,
       bodyRefused: (source) => void noRoom.push(source?.id ?? null),
       async collect(request) {
         got.push(request)

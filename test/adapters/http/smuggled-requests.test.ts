@@ -22,6 +22,7 @@ async function startCollector(t: TestContext) {
     collector: () => ({
       admit: () => ({ id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }),
       bodyRefused() {},
+      sourceOf: async () => 'none' as const,
       async collect() {
         count++
         return success
