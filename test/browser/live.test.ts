@@ -156,7 +156,10 @@ test('calls in the console as they come in', async (t) => {
       await run(process.execPath, ['--input-type=module', '-e', await pasted('Node')], { cwd: root })
       await arrives('Hello from Node')
       const other = await context.newPage()
-      await other.setContent(await pasted('Browser'))
+      // A page with an origin, which an SDK keeps its visitor by.
+      const body = await pasted('Browser')
+      await other.route('**/shop', (route) => route.fulfill({ contentType: 'text/html', body }))
+      await other.goto(`${collectorUrl}/shop`)
       await arrives('Hello from a browser')
       await page.getByRole('button', { name: 'Copy write key' }).click()
       await until(async () => (await page.evaluate('navigator.clipboard.readText()')) === 'key-of-shop')

@@ -3,6 +3,8 @@ export type SnippetKind = 'curl' | 'node' | 'browser'
 /** In JavaScript, also within a page. */
 const jsText = (text: string): string => JSON.stringify(text).replaceAll('<', '\\u003c')
 
+const htmlText = (text: string): string => `"${text.replaceAll('&', '&amp;').replaceAll('"', '&quot;')}"`
+
 const shellText = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
 /** What sends a call as it stands, by where it is pasted. */
@@ -22,11 +24,11 @@ analytics.track({ userId: 'me', event: 'Hello from Node' })
 await analytics.closeAndFlush()`,
   browser: (collector, writeKey) =>
     `<script>
-  const call = {
-    writeKey: ${jsText(writeKey)},
-    anonymousId: 'visitor-7',
-    event: 'Hello from a browser',
-  }
-  navigator.sendBeacon(${jsText(`${collector}/v1/t`)}, JSON.stringify(call))
-</script>`,
+  window.analytics = window.analytics || []
+  for (const name of ['page', 'identify', 'track', 'group', 'alias', 'reset', 'ready'])
+    analytics[name] = (...given) => void analytics.push([name, ...given])
+  analytics.page()
+  analytics.track('Hello from a browser')
+</script>
+<script async src=${htmlText(`${collector}/analytics.js/v1/${encodeURIComponent(writeKey)}/analytics.min.js`)}></script>`,
 }
