@@ -9,6 +9,8 @@ interface Order {
   writeKey: string
   /** Calls a request; 1 goes to /v1/track. */
   batchSize: number
+  /** Asked for by GET, in place of calls. */
+  path?: string
   connections: number
   /** Both have passed when the measurement begins: what is compiled as it runs counts by what it ran, not by time. */
   warmUpMs: number
@@ -25,6 +27,7 @@ let nextUser = 0
 
 /** A request's bytes, and where its messageIds stand. */
 function template(order: Order): { bytes: Buffer; ids: number[] } {
+  if (order.path) return { bytes: Buffer.from(`GET ${order.path} HTTP/1.1\r\nHost: bench\r\n\r\n`), ids: [] }
   const items = Array.from({ length: order.batchSize }, () => {
     const call = nthCall(nextUser++, 10_000)
     const { type, userId, event } = call

@@ -22,6 +22,8 @@ interface Load {
   connections: number
   /** Requests a second; 0: as fast as they are answered. */
   rate: number
+  /** Asked for by GET, in place of calls. */
+  path?: string
 }
 
 interface Run {
@@ -44,6 +46,8 @@ interface Runs {
   singles: Run
   /** At a rate. */
   half: Run
+  /** The settings that an SDK asks for; null of a reference. */
+  settings: Run | null
 }
 
 interface Produced {
@@ -68,7 +72,10 @@ export const collector: Workload = {
     const poster = new Child('poster.ts', { core: otherCore })
     await poster.reported('listening')
     /** On a process of its own, one load after another; the rate of the last one is half of what came before unless given. */
-    const measured = async (file: string, rate?: number): Promise<Runs> => {
+    const measured = async (
+      file: string,
+      { rate, hasSettings = false }: { rate?: number; hasSettings?: boolean },
+    ): Promise<Runs> => {
       const child = new Child(file, { core: measuredCore, env: deployment.env })
       const { port } = await child.reported('listening')
       const under = (load: Load) => post(servers, poster, child, port!, load, measureMs)
@@ -76,16 +83,17 @@ export const collector: Workload = {
       const single: Load = { batchSize: 1, connections: singleConnections, rate: 0 }
       const singles = await under(single)
       const half = await under({ ...single, rate: rate ?? Math.round(singles.perSecond / 2) })
+      const settings = hasSettings ? await under({ ...single, path: '/v1/projects/key-shop/settings' }) : null
       await child.end()
-      return { batches, singles, half }
+      return { batches, singles, half, settings }
     }
     const ours: Runs[] = []
     const fastify: Runs[] = []
     const produced: Produced[] = []
     for (let round = 0; round < sizes.rounds!; round++) {
-      const our = await measured('collecting.ts')
+      const our = await measured('collecting.ts', { hasSettings: true })
       ours.push(our)
-      fastify.push(await measured('bare-fastify.ts', Math.round(our.singles.perSecond / 2)))
+      fastify.push(await measured('bare-fastify.ts', { rate: Math.round(our.singles.perSecond / 2) }))
       produced.push(...(await produce(deployment.env, measureMs)))
     }
     await poster.end()
@@ -94,7 +102,7 @@ export const collector: Workload = {
     // cheapest batch counts, which need not be the fastest.
     const ourCpuUs = cpuOf(ours, 'batches')
     const referenceCpuUs = Math.max(cpuOf(fastify, 'batches'), kafka.cpuUs)
-    const all = ours.flatMap((each) => Object.values(each) as Run[])
+    const all = ours.flatMap(runsOf)
     const [ourHalf, fastifyHalf] = [ours, fastify].map((runs) =>
       medianBy(
         runs.map(({ half }) => half),
@@ -114,7 +122,9 @@ export const collector: Workload = {
         cpu('its CPU', cpuOf(ours, 'singles')),
         calls('bare Fastify, the same', of(fastify, 'singles')),
         cpu('its CPU', cpuOf(fastify, 'singles')),
-        calls('half of that, at a rate', ourHalf!),
+        calls('settings that an SDK asks for, the same', of(ours, 'settings')),
+        cpu('their CPU', cpuOf(ours, 'settings')),
+        calls('half of the single calls, at a rate', ourHalf!),
         ms('single call at half that load, p50', ourHalf!.p50Ms),
         ms('single call at half that load, p99', ourHalf!.p99Ms),
         ms('bare Fastify at the same rate, p99', fastifyHalf!.p99Ms),
@@ -130,25 +140,29 @@ export const collector: Workload = {
         ),
         atLeast('the same by CPU a call', referenceCpuUs / ourCpuUs, minRatio),
         atMost('single call at half load, p99 in ms', ourHalf!.p99Ms, maxP99Ms),
+        atMost(
+          'CPU of settings by that of a single call',
+          cpuOf(ours, 'settings') / cpuOf(ours, 'singles'),
+          1,
+        ),
       ],
-      verdict: noVerdict(
-        all,
-        fastify.flatMap((each) => Object.values(each) as Run[]),
-      ),
+      verdict: noVerdict(all, fastify.flatMap(runsOf)),
       detail: { ours, fastify, produced },
     }
   },
 }
 
+const runsOf = (runs: Runs): Run[] => (Object.values(runs) as (Run | null)[]).filter((run) => run !== null)
+
 /** The round that is the median. */
 const of = (runs: readonly Runs[], load: keyof Runs): Run =>
   medianBy(
-    runs.map((each) => each[load]),
+    runs.map((each) => each[load]!),
     ({ perSecond }) => perSecond,
   )
 
 const cpuOf = (runs: readonly Runs[], load: keyof Runs): number =>
-  median(runs.map((each) => each[load].cpuUs))
+  median(runs.map((each) => each[load]!.cpuUs))
 
 async function post(
   servers: Servers,
