@@ -171,7 +171,7 @@ for (const way of Object.values(ways))
     await until(async () => (await collected(deployment)).length === 1, 30_000, 'the page view')
     proxy.isAway = true
     await page.evaluate("for (let n = 0; n < 3; n++) window.sdk.track('Away ' + n)")
-    await page.waitForTimeout(1_500)
+    await until(() => proxy.refused > 0, 30_000, 'a request to the collector that is away')
     proxy.isAway = false
     await until(async () => (await collected(deployment)).length >= 4, 60_000, 'three calls')
     const events = (await collected(deployment)).map(({ event }) => event).filter((event) => event !== null)
