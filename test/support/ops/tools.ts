@@ -1,7 +1,9 @@
 // Programs that only some tests need. `.ci/tools` gets them.
-import { existsSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { root } from '../docs.ts'
 
 const cache = process.env.POSTRIDER_CI_CACHE || join(homedir(), '.cache', 'postrider-ci')
 
@@ -17,7 +19,9 @@ export type OpsTool =
   | 'prometheus'
   | 'promtool'
   | 'python3'
+  | 'strace'
   | 'systemd-analyze'
+  | `sender-${string}`
 
 /** Where the tools are: for a PATH. */
 export const toolFolders: readonly string[] = [
@@ -25,8 +29,25 @@ export const toolFolders: readonly string[] = [
   ...(process.env.PATH ?? '').split(delimiter),
 ]
 
+const sha256 = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex')
+
+/** The program that `.ci/tools` made of test/senders/<name>, of the sources as they are now. */
+function senderPath(name: string): string {
+  const folder = join(root, 'test/senders', name)
+  const files = globSync('**', { cwd: folder })
+    .filter((file) => statSync(join(folder, file)).isFile())
+    .map((file) => `./${file}`)
+  // As `LC_ALL=C sort | xargs sha256sum` prints them.
+  const listed = files.toSorted().map((file) => `${sha256(readFileSync(join(folder, file)))}  ${file}\n`)
+  return join(cache, `sender-${name}-${sha256(listed.join('')).slice(0, 16)}`, 'sender')
+}
+
 /** The program's path; null where it is not installed. */
 function findTool(name: OpsTool): string | null {
+  if (name.startsWith('sender-')) {
+    const path = senderPath(name.slice('sender-'.length))
+    return existsSync(path) ? path : null
+  }
   return toolFolders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? null
 }
 
