@@ -1,0 +1,317 @@
+// SDKs of servers, each in the small program of its folder, as its registry has it: only its address is another.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { realpathSync } from 'node:fs'
+import { rm, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { suite, test, type TestContext } from 'node:test'
+import { promisify } from 'node:util'
+import { collected, startCollector } from '../support/calls/collectors.ts'
+import { deploy, type Deployment } from '../support/deployment/deployment.ts'
+import { codeBlocks, readPage } from '../support/docs.ts'
+import { needed, type OpsTool } from '../support/ops/tools.ts'
+import { startReceiver } from '../support/receivers.ts'
+import { createAuthority } from '../support/secured/certificates.ts'
+import { startFront, type Front, type Refusal } from '../support/senders/front.ts'
+import { watch, type Watched } from '../support/senders/watched.ts'
+import { until } from '../support/until.ts'
+
+interface Sender {
+  name: string
+  sdk: string
+  /** Its calls, by type. */
+  types: readonly string[]
+  /** What it adds of its own, by type. */
+  adds?: Record<string, object>
+  /** Where it sends unless it is told another address. */
+  vendor: string
+  /** What it does with calls that are not accepted at first. */
+  refused: 'sends again' | 'gives up'
+  /** It speaks TLS only, and ends no sooner than its input. */
+  isForApps: boolean
+  /** Of its folder: what holds the lines that docs/senders.md shows, and what pins its version, as text before the version. */
+  main: string
+  pin: readonly [file: string, text: string]
+}
+
+const all = ['identify', 'track', 'page', 'screen', 'group', 'alias']
+const onServers = {
+  types: all,
+  vendor: 'https://api.segment.io',
+  refused: 'sends again',
+  isForApps: false,
+} as const
+/** The one that takes longest is first. */
+const senders: readonly Sender[] = [
+  {
+    name: 'kotlin',
+    sdk: 'analytics-kotlin',
+    ...onServers,
+    types: all.filter((type) => type !== 'page'),
+    adds: { screen: { category: '' } },
+    vendor: 'cdn-settings.segment.com',
+    isForApps: true,
+    main: 'Main.kt',
+    pin: ['pom.xml', '<artifactId>core</artifactId>\n      <version>'],
+  },
+  {
+    name: 'go',
+    sdk: 'analytics-go',
+    ...onServers,
+    main: 'main.go',
+    pin: ['go.mod', 'analytics-go/v3 v'],
+  },
+  {
+    name: 'python',
+    sdk: 'segment-analytics-python',
+    ...onServers,
+    main: 'main.py',
+    pin: ['requirements.txt', 'segment-analytics-python=='],
+  },
+  {
+    name: 'java',
+    sdk: 'analytics-java',
+    ...onServers,
+    main: 'Main.java',
+    pin: ['pom.xml', '<artifactId>analytics</artifactId>\n      <version>'],
+  },
+  {
+    name: 'rust',
+    sdk: 'segment for Rust',
+    ...onServers,
+    refused: 'gives up',
+    main: 'src/main.rs',
+    pin: ['Cargo.toml', 'segment = "='],
+  },
+]
+
+/** What arrives of each type, beside what an SDK adds to every call. */
+const arrived: Record<string, object> = {
+  identify: { userId: 'u-1', traits: { plan: 'pro', name: 'Jürgen 🚲' } },
+  track: { userId: 'u-1', event: 'Order Completed', properties: { total: 12.5, note: '日本' } },
+  page: { userId: 'u-1', name: 'Products', properties: { url: 'https://shop.example/products' } },
+  screen: { userId: 'u-1', name: 'Home', properties: { from: 'start' } },
+  group: { userId: 'u-1', groupId: 'g-1', traits: { seats: 5 } },
+  alias: { 'User ID': 'u-2', 'Previous ID': 'u-1' },
+}
+
+/** Some SDKs wait half a minute between two tries, or double what they wait nine times. */
+const longMs = 180_000
+
+const toolsOf = ({ name, isForApps }: Sender): OpsTool[] => [
+  'strace',
+  `sender-${name}`,
+  ...(isForApps || name === 'java' ? (['java'] as const) : []),
+]
+
+interface Given {
+  refusals?: Refusal[]
+  isAway?: boolean
+  isEnabled?: boolean
+  writeKey?: string
+}
+
+/** A collector with a front before it, and the program that sends to it. */
+async function underTest(t: TestContext, sender: Sender, { isEnabled = true, ...given }: Given = {}) {
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  const deployment = await deploy(t, { TRUSTED_PROXIES: '127.0.0.1/32' })
+  // A key of its own: analytics-kotlin keeps what it did not send in a folder of the key.
+  const source = `shop-${randomUUID()}`
+  await deployment.destination({ source, urls: [receiver.url] })
+  if (!isEnabled) await deployment.settings.execute({ type: 'disable_source', id: source })
+  const collector = await startCollector(deployment)
+  const authority = sender.isForApps ? await createAuthority(t) : null
+  const tls = await authority?.issue({ addresses: ['127.0.0.2'] })
+  const front = await startFront(t, collector, { tls, ...given })
+  const program = await started(t, sender, {
+    COLLECTOR: tls ? front.host : `http://${front.host}`,
+    WRITE_KEY: given.writeKey ?? `key-of-${source}`,
+    ...(authority && (await trusting(authority.caFile))),
+  })
+  return { receiver, deployment, front, program }
+}
+
+async function started(t: TestContext, sender: Sender, env: Record<string, string>, isCutOff = false) {
+  const { path } = needed(...toolsOf(sender))
+  t.after(async () => {
+    if (!sender.isForApps) return
+    await rm(`/tmp/analytics-kotlin/${env.WRITE_KEY}`, { recursive: true, force: true })
+    // Unless another one keeps something in it.
+    await rmdir('/tmp/analytics-kotlin').catch(() => {})
+  })
+  return watch(t, { strace: path('strace'), program: path(`sender-${sender.name}`), env, isCutOff })
+}
+
+/** What makes a JVM trust this authority, and no other. */
+async function trusting(caFile: string): Promise<Record<string, string>> {
+  const store = `${caFile}.p12`
+  const keytool = join(dirname(realpathSync(needed('java').path('java'))), 'keytool')
+  const what = ['-importcert', '-noprompt', '-alias', 'test', '-file', caFile]
+  await promisify(execFile)(keytool, [...what, '-keystore', store, '-storepass', 'trusted'])
+  return {
+    JDK_JAVA_OPTIONS: `-Djavax.net.ssl.trustStore=${store} -Djavax.net.ssl.trustStorePassword=trusted`,
+  }
+}
+
+/** That it asked the front, and nobody else. */
+async function assertAskedOnly(program: Watched, front: Front): Promise<void> {
+  assert.deepEqual([...new Set(await program.asked())], [front.host])
+}
+
+const onEveryCall = ['version', 'timestamp', 'messageId', 'context', 'anonymousId', 'integrations']
+
+/** Without what every call has. */
+function ownFields<T extends object>(body: T): T {
+  return Object.fromEntries(Object.entries(body).filter(([key]) => !onEveryCall.includes(key))) as T
+}
+
+/** How it ended. One that runs on is ended once the front gave that many answers to its calls. */
+async function endOf({ isForApps }: Sender, program: Watched, front: Front, answers: number) {
+  if (isForApps) {
+    await until(() => front.answers.length >= answers, longMs, `answer ${answers}`)
+    program.endInput()
+  }
+  return program.end(longMs)
+}
+
+/** That each call is in Kafka, once. */
+async function assertCollected(deployment: Deployment, { types }: Sender): Promise<void> {
+  const calls = await collected(deployment)
+  assert.deepEqual(calls.map(({ type }) => type).toSorted(), types.toSorted())
+  assert.equal(new Set(calls.map(({ messageId }) => messageId)).size, types.length)
+}
+
+const byType = (calls: { type: string }[]) => calls.toSorted((a, b) => (a.type < b.type ? -1 : 1))
+
+for (const { name, sdk, main, pin } of senders)
+  test(`${sdk}: docs/senders.md shows lines of the program that is run, and its version`, () => {
+    const page = 'docs/senders.md'
+    const linesOf = (text: string) => text.split('\n').map((line) => line.trim())
+    const program = linesOf(readPage(`test/senders/${name}/${main}`))
+    const shown = codeBlocks(name, [page]).flatMap(linesOf)
+    assert.ok(shown.length > 1)
+    assert.deepEqual(
+      shown.filter((line) => !program.includes(line)),
+      [],
+    )
+    const [file, text] = pin
+    const row = readPage(page)
+      .split('\n')
+      .find((line) => line.replaceAll('`', '').startsWith(`| [${sdk}](`))
+    const version = row?.split('|')[2]!.trim()
+    assert.ok(readPage(`test/senders/${name}/${file}`).includes(`${text}${version}`), `${sdk} ${version}`)
+  })
+
+// What an SDK waits before it sends again is most of the time that this takes.
+suite('SDKs of servers', { concurrency: 6 }, () => {
+  for (const sender of senders) {
+    const { sdk, types, isForApps } = sender
+    const { skip } = needed(...toolsOf(sender))
+
+    test(
+      `${sdk}: every call arrives, signed, with its values and its time, and nobody else is asked`,
+      {
+        skip,
+      },
+      async (t) => {
+        const began = Date.now()
+        const { receiver, deployment, front, program } = await underTest(t, sender)
+        await deployment.forwarder()
+        const { status, output } = await endOf(sender, program, front, 1)
+        assert.equal(status, 0, output)
+        const requests = await receiver.waitFor(types.length, 30_000)
+        for (const { signature } of requests) assert.equal(signature, 'valid')
+        const bodies = requests.map((request) => request.json() as Record<string, unknown> & { type: string })
+        for (const { timestamp } of bodies) {
+          const at = Date.parse(timestamp as string)
+          assert.ok(at > began - 5_000 && at < Date.now() + 5_000, timestamp as string)
+        }
+        const found = bodies.map(ownFields)
+        assert.deepEqual(
+          byType(found),
+          byType(types.map((type) => ({ type, ...arrived[type], ...sender.adds?.[type] }))),
+        )
+        await deployment.drained()
+        assert.equal(receiver.requests.length, types.length)
+        await assertAskedOnly(program, front)
+      },
+    )
+
+    const refusals = [
+      { status: 503, isTaken: true },
+      { status: 429, headers: { 'retry-after': '1' } },
+    ]
+    if (sender.refused === 'sends again')
+      test(
+        `${sdk}: after an answer that was lost and one that says to wait, each call is there, once`,
+        {
+          skip,
+        },
+        async (t) => {
+          const { deployment, front, program } = await underTest(t, sender, { refusals })
+          const { status, output } = await endOf(sender, program, front, 3)
+          assert.equal(status, 0, output)
+          assert.deepEqual(front.answers, [503, 429, 200])
+          await assertCollected(deployment, sender)
+          await assertAskedOnly(program, front)
+        },
+      )
+    else
+      test(`${sdk}: calls that are refused are given up, and the program learns it`, { skip }, async (t) => {
+        const { deployment, front, program } = await underTest(t, sender, { refusals: refusals.slice(1) })
+        const { status, output } = await program.end(longMs)
+        assert.deepEqual([status, front.answers], [1, [429]], output)
+        assert.deepEqual(await collected(deployment), [])
+        await assertAskedOnly(program, front)
+      })
+
+    const wrong: [string, Given, number][] = [
+      ['a key that no source has', { writeKey: `no-such-key-${randomUUID()}` }, 401],
+      ['a source that is disabled', { isEnabled: false }, 400],
+    ]
+    for (const [what, given, expected] of wrong)
+      test(`${sdk}: with ${what} nothing is written, and the program ends`, { skip }, async (t) => {
+        const { deployment, front, program } = await underTest(t, sender, given)
+        const { status, output } = await endOf(sender, program, front, 1)
+        assert.equal(status, isForApps ? 0 : 1, output)
+        assert.deepEqual([...new Set(front.answers)], [expected])
+        assert.deepEqual(await collected(deployment), [])
+        await assertAskedOnly(program, front)
+      })
+
+    if (sender.refused === 'sends again')
+      test(
+        `${sdk}: calls that are made while the collector is away arrive once it is back`,
+        { skip },
+        async (t) => {
+          const { deployment, front, program } = await underTest(t, sender, { isAway: true })
+          // The second shows that the first was refused.
+          await until(async () => (await program.asked()).length >= 2, longMs, 'a second connection')
+          await front.open()
+          const { status, output } = await endOf(sender, program, front, 1)
+          assert.equal(status, 0, output)
+          await assertCollected(deployment, sender)
+          await assertAskedOnly(program, front)
+        },
+      )
+    else
+      test(
+        `${sdk}: calls that are made while the collector is away are given up, and the program learns it`,
+        { skip },
+        async (t) => {
+          const { deployment, front, program } = await underTest(t, sender, { isAway: true })
+          const { status, output } = await program.end(longMs)
+          assert.equal(status, 1, output)
+          assert.deepEqual(await collected(deployment), [])
+          await assertAskedOnly(program, front)
+        },
+      )
+
+    test(`${sdk}: it is noticed who else is asked: with the address of its vendor`, { skip }, async (t) => {
+      const env = { COLLECTOR: sender.vendor, WRITE_KEY: `nobodys-${randomUUID()}` }
+      const program = await started(t, sender, env, true)
+      await until(async () => (await program.asked()).length > 0, longMs, 'a connection')
+    })
+  }
+})

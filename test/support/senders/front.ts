@@ -1,0 +1,90 @@
+import { once } from 'node:events'
+import {
+  createServer as createHttpServer,
+  request,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import type { TestContext } from 'node:test'
+import type { ServerCertificate } from '../secured/certificates.ts'
+
+/** What it answers instead of the collector. */
+export interface Refusal {
+  status: number
+  headers?: Record<string, string>
+  /** The collector has got the request, and its answer is lost. */
+  isTaken?: boolean
+}
+
+export interface Front {
+  /** `127.0.0.2:<port>` */
+  host: string
+  port: number
+  /** The status of each request with calls, in order. */
+  answers: number[]
+  /** Until then, and after `close`, connections to it are refused. */
+  open(): Promise<void>
+}
+
+/** An address at which nothing else of this machine connects or listens: a port of it stays free while nobody listens. */
+export const frontAddress = '127.0.0.2'
+
+/** What stands between senders and a collector. Each of `refusals` answers one request with calls; then it passes them on. */
+export async function startFront(
+  t: TestContext,
+  collector: { port: number },
+  {
+    tls,
+    refusals = [],
+    isAway = false,
+  }: { tls?: ServerCertificate | undefined; refusals?: Refusal[]; isAway?: boolean },
+): Promise<Front> {
+  const waiting = [...refusals]
+  const answers: number[] = []
+  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const hasCalls = incoming.method === 'POST' && incoming.url !== '/v1/m'
+    const refusal = hasCalls ? waiting.shift() : undefined
+    const answer = (status: number, headers: object, body: IncomingMessage | null) => {
+      if (hasCalls) answers.push(status)
+      outgoing.writeHead(status, { ...headers })
+      if (body) body.pipe(outgoing)
+      else outgoing.end()
+    }
+    const refuse = ({ status, headers = {} }: Refusal) => answer(status, headers, null)
+    if (refusal && !refusal.isTaken) {
+      incoming.resume().on('end', () => refuse(refusal))
+      return
+    }
+    const headers = { ...incoming.headers, ...(tls && { 'x-forwarded-proto': 'https' }) }
+    const { method, url: path } = incoming
+    const passed = request({ port: collector.port, host: '127.0.0.1', method, path, headers }, (given) => {
+      if (refusal) given.resume().on('end', () => refuse(refusal))
+      else answer(given.statusCode!, given.headers, given)
+    })
+    passed.on('error', () => incoming.destroy())
+    incoming.pipe(passed)
+  }
+  const server = tls ? createHttpsServer({ ...tls }, onRequest) : createHttpServer(onRequest)
+  const listen = async (port: number) => {
+    server.listen(port, frontAddress)
+    await once(server, 'listening')
+    return (server.address() as { port: number }).port
+  }
+  const close = () => {
+    server.closeAllConnections()
+    server.close()
+  }
+  t.after(close)
+  const port = await listen(0)
+  if (isAway) {
+    close()
+    await once(server, 'close')
+  }
+  return {
+    host: `${frontAddress}:${port}`,
+    port,
+    answers,
+    open: async () => void (await listen(port)),
+  }
+}
