@@ -5,6 +5,7 @@ import { compileExpression, maxExpressionLength } from '../expression/call-expre
 import { dropFaults, maxDropPathLength, maxDropPaths } from '../call/redaction.ts'
 import { maxAttemptCount, parseRate } from '../pacing/token-bucket.ts'
 import { faultIf, type Fault } from '../decision.ts'
+import { option, optionSet, type OptionsEditOf, type OptionValues } from './option-rows.ts'
 
 export const mostInFlight = 10_000
 const maxConsentCategories = 50
@@ -14,26 +15,6 @@ export const deliverToChoices = ['any', 'every'] as const
 export type DeliverTo = (typeof deliverToChoices)[number]
 
 export const maxRateForm = `a whole number from 1 to ${maxAttemptCount} and "/s" or "/m", such as 100/s`
-
-interface Option<S extends z.ZodType> {
-  /** As events of any version have it. */
-  schema: S
-  /** As it may be asked for, where that has bounds: they may be others in another version. */
-  asked: z.ZodType<z.output<S>>
-  fallback: z.output<S>
-  /** What people call it. */
-  label: string
-  /** In the admin API's document, in help and in the page's form. */
-  hint: string
-}
-
-const option = <S extends z.ZodType>(
-  schema: S,
-  fallback: z.output<S>,
-  label: string,
-  hint: string,
-  asked: z.ZodType<z.output<S>> = schema as z.ZodType<z.output<S>>,
-): Option<S> => ({ schema, asked, fallback, label, hint })
 
 const texts = z.array(z.string())
 
@@ -110,38 +91,17 @@ export const destinationOptions = {
 
 type Options = typeof destinationOptions
 export type OptionName = keyof Options
-export type DestinationOptions = { [K in OptionName]: z.output<Options[K]['schema']> }
+export type DestinationOptions = OptionValues<Options>
+export type OptionsEdit = OptionsEditOf<Options>
 
-/** A change of options: what is undefined stays as it is. */
-export type OptionsEdit = { [K in OptionName]?: DestinationOptions[K] | undefined }
-
-export const optionNames = Object.keys(destinationOptions) as OptionName[]
-
-const each = <T>(of: (name: OptionName) => T): Record<OptionName, T> =>
-  Object.fromEntries(optionNames.map((name) => [name, of(name)])) as Record<OptionName, T>
-
-export const defaultOptions = each((name) => destinationOptions[name].fallback) as DestinationOptions
-
-/** Of options as an event carries them. */
-export const optionsOfEvent = z
-  .object(each((name) => destinationOptions[name].schema) as { [K in OptionName]: Options[K]['schema'] })
-  .partial()
-
-/** Of options as the admin API shows them, and takes them. */
-export const optionsShape = each((name) => {
-  const { asked, hint } = destinationOptions[name]
-  return asked.describe(hint)
-}) as { [K in OptionName]: z.ZodType<DestinationOptions[K]> }
-
-/** What an edit changes, without what it leaves alone. */
-export function givenOptions(edit: OptionsEdit): OptionsEdit {
-  return Object.fromEntries(
-    optionNames.filter((name) => edit[name] !== undefined).map((name) => [name, edit[name]]),
-  )
-}
-
-export const editOptions = (current: DestinationOptions, edit: OptionsEdit): DestinationOptions =>
-  ({ ...current, ...givenOptions(edit) }) as DestinationOptions
+export const {
+  names: optionNames,
+  defaults: defaultOptions,
+  ofEvent: optionsOfEvent,
+  shape: optionsShape,
+  given: givenOptions,
+  edited: editOptions,
+} = optionSet(destinationOptions)
 
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {
