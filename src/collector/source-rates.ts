@@ -45,7 +45,7 @@ export class SourceRates {
 
   /** Why the source, or this sender of it, must wait, and for how long; null: it may send now. */
   excess(source: RatedSource, sender: string): RateExcess | null {
-    if (this.#limit === null && source.maxRate === undefined) return null
+    if (this.#limit === null && source.maxRate === null) return null
     const now = this.#now()
     const quotaMs = this.#quotaOf(source, now)?.waitMs(now) ?? 0
     // Nearly always there are none.
@@ -58,7 +58,7 @@ export class SourceRates {
 
   /** Counts calls of a request for which there was no excess: those that were taken, and those that were not. */
   count(source: RatedSource, taken: number, sender: string, notTaken: number): void {
-    if (this.#limit === null && source.maxRate === undefined) return
+    if (this.#limit === null && source.maxRate === null) return
     const now = this.#now()
     this.#quotaOf(source, now)?.take(now, taken)
     this.#limitOf(source, now)?.take(now, taken)
@@ -85,7 +85,7 @@ export class SourceRates {
   }
 
   #quotaOf({ id, maxRate }: RatedSource, now: number): TokenBucket | null {
-    if (maxRate === undefined) return null
+    if (maxRate === null) return null
     let quota = this.#quotas.get(id)
     if (quota?.maxRate !== maxRate) {
       const rate = parseRate(maxRate, maxQuotaCount)

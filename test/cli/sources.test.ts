@@ -62,7 +62,7 @@ test('a quota is given to a source, changed, shown and taken away', async (t) =>
   assert.equal(rateOf(await cli.json('sources', 'update', 'shop', '--name', 'New')), '600/m')
   assert.equal(rateOf(await cli.json('sources', 'update', 'shop', '--no-max-rate')), null)
   assert.match((await cli.run('sources', 'show', 'shop')).stdout, /^maxRate: null$/m)
-  assert.deepEqual((await cli.open()).state.sources.get('shop')?.maxRate, undefined)
+  assert.deepEqual((await cli.open()).state.sources.get('shop')?.maxRate, null)
 })
 
 test('the built-in source is shown, and cannot be created, changed or disabled', async (t) => {
@@ -104,7 +104,7 @@ test('a refusal is one line on stderr with its exit code, and changes nothing', 
       1,
       'postrider: the write key is in use by source "shop"\n',
     ],
-    [['update', 'shop'], 2, 'postrider: nothing to change: give a name, a write key or a quota\n'],
+    [['update', 'shop'], 2, 'postrider: nothing to change: give a name, a write key or an option\n'],
     [
       ['create', '--id', 'other', '--name', 'Other', '--max-rate', '0/s'],
       2,

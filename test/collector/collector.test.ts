@@ -11,10 +11,9 @@ import { SourceRates } from '../../src/collector/source-rates.ts'
 import { WriteKeys } from '../../src/collector/write-keys.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import { RecentIds } from '../../src/core/call/recent-ids.ts'
-import type { Source } from '../../src/core/settings/settings.ts'
+import { someSource } from '../support/sources.ts'
 
 const now = Date.UTC(2026, 0, 2)
-const source = (id: string): Source => ({ id, name: id, writeKey: `key-of-${id}`, enabled: true })
 
 const noSuppressions = { isEmpty: true, covers: () => assert.fail() }
 
@@ -27,7 +26,7 @@ function underTest(
   const batches: { call: AnalyticsCall; settle: (written: boolean) => void }[] = []
   const counts: [CallResult, number][] = []
   const settings = {
-    state: { sources: new Map([['shop', source('shop')]]) },
+    state: { sources: new Map([['shop', someSource('shop')]]) },
     connected: true,
     catchUps: 0,
     onCatchUp: () => {},
@@ -140,7 +139,7 @@ test('unacknowledged calls are not remembered: the retry writes them, but not th
 
 test('ids of different sources are kept apart, and calls without an id are never taken for duplicates', async () => {
   const { batches, settings, collect } = underTest()
-  settings.state.sources.set('app', source('app'))
+  settings.state.sources.set('app', someSource('app'))
   void collect('/v1/track', track('m'))
   void collect('/v1/track', track('m'), { basicKey: 'key-of-app' })
   void collect('/v1/track', track(null))
@@ -183,7 +182,7 @@ test('a request that exceeds the budget is refused as a whole, before any of it 
 
 test('only accepted calls count towards the budget, and only while they wait', async () => {
   const { batches, budget, settings, collect } = underTest()
-  settings.state.sources.set('blog', source('blog'))
+  settings.state.sources.set('blog', someSource('blog'))
   const wrong = { type: 'track' }
   void collect('/v1/batch', { batch: [track('a'), wrong, track('a'), wrong, track('b')] })
   void collect('/v1/batch', { batch: [track('b'), wrong] })
@@ -198,7 +197,7 @@ test('only accepted calls count towards the budget, and only while they wait', a
 test('no source can take the budget that others need', async () => {
   const { batches, budget, settings, collect } = underTest({ calls: 1_000, bytes: 100_000 })
   const sources = Array.from({ length: 9 }, (_, n) => `s${n}`)
-  for (const id of sources) settings.state.sources.set(id, source(id))
+  for (const id of sources) settings.state.sources.set(id, someSource(id))
   const taken: number[] = []
   for (const id of sources) {
     const before = batches.length
@@ -243,7 +242,7 @@ test('only a source above its rate is refused, until it is below the rate again'
     { calls: 1_000, bytes: 100_000 },
     10,
   )
-  settings.state.sources.set('blog', source('blog'))
+  settings.state.sources.set('blog', someSource('blog'))
   const many = { batch: Array.from({ length: 25 }, () => track(null)) }
   const send = async (body: object = many, keys: Partial<HeadKeys> = {}) => {
     const answer = collect('/v1/batch', body, keys)
@@ -341,7 +340,7 @@ test('all concurrent requests with an unknown key share one read to the end of t
   )
   assert.deepEqual(new Set((await Promise.all(strangers)).map(({ status }) => status)), new Set([401]))
   assert.equal(settings.catchUps, 1)
-  settings.onCatchUp = () => (settings.state = { sources: new Map([['x', source('x')]]) })
+  settings.onCatchUp = () => (settings.state = { sources: new Map([['x', someSource('x')]]) })
   void collect('/v1/track', track('m'), { basicKey: 'key-of-x' }).catch(() => {})
   while (batches.length === 0) await settled()
   assert.equal(batches[0]!.call.sourceId, 'x')

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { SourceRates } from '../../src/collector/source-rates.ts'
 
-const shop = { id: 'shop' }
-const blog = { id: 'blog' }
+const shop = { id: 'shop', maxRate: null }
+const blog = { id: 'blog', maxRate: null }
 
 test('property: whatever a source sends, it gets its rate, its burst and at most one batch more', () => {
   const steps = fc.array(fc.record({ afterMs: fc.nat(500), calls: fc.integer({ min: 1, max: 300 }) }))
@@ -14,7 +14,7 @@ test('property: whatever a source sends, it gets its rate, its burst and at most
       let now = 0
       let taken = 0
       const rates = new SourceRates(isQuota ? Infinity : perSecond, () => now)
-      const rated = (source: { id: string }) => (isQuota ? { ...source, maxRate: `${perSecond}/s` } : source)
+      const rated = (source: typeof shop) => (isQuota ? { ...source, maxRate: `${perSecond}/s` } : source)
       const source = rated(shop)
       const waitMs = () => rates.excess(source, 'x')?.waitMs ?? 0
       for (const { afterMs, calls } of tries) {

@@ -8,6 +8,7 @@ import { callsOf, erasuresOf } from '../support/deletions.ts'
 import { deploy, type Deployment } from '../support/deployment/deployment.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { suppressionsIn } from '../support/erasures.ts'
+import { someSource } from '../support/sources.ts'
 
 interface Shown {
   userId: string
@@ -95,9 +96,8 @@ test('users whose suppression fails are not deleted: it comes first', async () =
   const away = new PostriderError('kafka_unavailable', 'away')
   const unused = () => assert.fail()
   const suppressions = { suppress: () => Promise.reject(away), unsuppress: unused, page: unused, all: unused }
-  const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }
   const settings = {
-    state: { ...initialSettings, sources: new Map([['shop', shop]]) },
+    state: { ...initialSettings, sources: new Map([['shop', someSource('shop')]]) },
     catchUp: () => Promise.resolve(),
   }
   await assert.rejects(suppressAndDelete({ suppressions, settings }, { userIds: ['ada'] }, unused), away)

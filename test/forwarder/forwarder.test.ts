@@ -29,6 +29,7 @@ import {
   textOf,
 } from './fakes.ts'
 import { until } from '../support/until.ts'
+import { someSource } from '../support/sources.ts'
 
 const topics = topicNames('')
 const tier = topics.retry('10s')
@@ -83,7 +84,7 @@ async function engine(
     options: editOptions(defaultOptions, given.options ?? {}),
     enabled: true,
   }
-  const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }
+  const shop = someSource('shop')
   const settings = {
     state: {
       version: 1,
@@ -358,12 +359,7 @@ test('a record that is not a call is finished only once the broker has its dead 
 test('a source is called unknown only after the settings log has been read to its end', async (t) => {
   const { clients, call, settings, appended, committed } = await engine(t)
   settings.atCatchUp = () => {
-    const sources = new Map(settings.state.sources).set('new', {
-      id: 'new',
-      name: 'N',
-      writeKey: 'n',
-      enabled: true,
-    })
+    const sources = new Map(settings.state.sources).set('new', someSource('new'))
     const crm = settings.state.destinations.get('crm')!
     settings.state = {
       version: 3,

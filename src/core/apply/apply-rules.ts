@@ -98,10 +98,9 @@ class ApplySteps {
     if (!current) {
       const source = { ...fields, enabled, writeKey: writeKey ?? spareWriteKey }
       this.#step(place, `source "${id}"`, { type: 'create_source', ...source })
-      return this.draft.addPlaceholder({ ...source, maxRate: fields.maxRate ?? undefined })
+      return this.draft.addPlaceholder(source)
     }
-    const before = { ...current, maxRate: current.maxRate ?? null }
-    const edit = changed({ ...fields, ...(writeKey !== null && { writeKey }) }, before)
+    const edit = changed({ ...fields, ...(writeKey !== null && { writeKey }) }, current)
     if (edit) this.#step(place, `source "${id}"`, { type: 'update_source', id, ...edit })
     this.#turn(place, 'source', current, enabled)
   }

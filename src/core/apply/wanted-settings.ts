@@ -23,8 +23,7 @@ export interface GivenSecret {
 }
 
 /** Without a write key the one that there is stays, or a new source gets `spareWriteKey`. */
-export type WantedSource = Omit<Source, 'writeKey' | 'maxRate'> & {
-  maxRate: string | null
+export type WantedSource = Omit<Source, 'writeKey'> & {
   writeKey: string | null
   spareWriteKey: string
 }

@@ -13,6 +13,7 @@ export const builtInSource: Source = {
   id: builtInSourceId,
   name: 'Operational events',
   writeKey: '',
+  maxRate: null,
   enabled: true,
 }
 

@@ -3,6 +3,7 @@ import type { ComputationKind, SyncMode } from '../audience/computations.ts'
 import type { ReplayCommand } from '../replay/replay-events.ts'
 import type { OptionsEdit } from './destination-options.ts'
 import type { SecretPlace, SealedSecret } from './settings.ts'
+import type { SourceOptionsEdit } from './source-options.ts'
 
 /** A secret on its way in: `text` is checked and forgotten, what `seal` gives is what the event carries. */
 export interface NewSecret {
@@ -53,22 +54,19 @@ export type ComputationCommand = { kind: ComputationKind; id: string } & (
 export type SettingsCommand =
   | ComputationCommand
   | TokenCommand
-  | {
+  | ({
       type: 'create_source'
       id: string
       name: string
       writeKey: string
-      maxRate?: string | null | undefined
       enabled: boolean
-    }
-  | {
+    } & SourceOptionsEdit)
+  | ({
       type: 'update_source'
       id: string
       name?: string | undefined
       writeKey?: string | undefined
-      /** Null takes it away. */
-      maxRate?: string | null | undefined
-    }
+    } & SourceOptionsEdit)
   | { type: 'enable_source' | 'disable_source'; id: string }
   | {
       type: 'create_destination'

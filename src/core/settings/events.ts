@@ -11,11 +11,10 @@ import { forgottenBy, replayAfter, replayEvents } from '../replay/replay-events.
 import { defaultOptions, editOptions, optionsOfEvent } from './destination-options.ts'
 import type { DecisionOf } from '../decision.ts'
 import { withResealed } from './secrets.ts'
+import { defaultSourceOptions, editSourceOptions, sourceOptionsOfEvent } from './source-options.ts'
 import {
   endpointSettings,
   sealedSecret,
-  sourceRate,
-  sourceSchema,
   type Destination,
   type Endpoint,
   type EndpointSettings,
@@ -23,6 +22,14 @@ import {
   type SettingsState,
   type Source,
 } from './settings.ts'
+
+const sourceSettings = z.object({
+  id: z.string(),
+  name: z.string(),
+  writeKey: z.string(),
+  ...sourceOptionsOfEvent.shape,
+  enabled: z.boolean(),
+})
 
 const destinationSettings = z.object({
   id: z.string(),
@@ -41,14 +48,13 @@ const head = { id: z.string() }
 const at = z.number().int()
 
 const sourceEvents = [
-  z.object({ type: z.literal('source_created'), source: sourceSchema }),
+  z.object({ type: z.literal('source_created'), source: sourceSettings }),
   z.object({
     type: z.literal('source_updated'),
     ...head,
     name: z.string().optional(),
     writeKey: z.string().optional(),
-    /** Null takes it away. */
-    maxRate: sourceRate.nullable().optional(),
+    ...sourceOptionsOfEvent.shape,
   }),
   z.object({ type: z.literal('source_enabled'), ...head }),
   z.object({ type: z.literal('source_disabled'), ...head }),
@@ -177,12 +183,11 @@ export function changeBy(state: SettingsState, event: SingleEvent | TokenEvent):
   if ('kind' in event) return { of: 'computations', value: computationAfter(state.computations, event) }
   switch (event.type) {
     case 'source_created':
-      return { of: 'sources', value: event.source }
+      return { of: 'sources', value: newSource(event.source) }
     case 'source_updated': {
       const source = existing(state.sources, event.id, event.type)
-      const { name = source.name, writeKey = source.writeKey, maxRate = source.maxRate } = event
-      const { maxRate: _before, ...kept } = source
-      return { of: 'sources', value: { ...kept, name, writeKey, ...(maxRate && { maxRate }) } }
+      const { name = source.name, writeKey = source.writeKey } = event
+      return { of: 'sources', value: editSourceOptions({ ...source, name, writeKey }, event) }
     }
     case 'source_enabled':
     case 'source_disabled': {
@@ -216,6 +221,12 @@ export function changeBy(state: SettingsState, event: SingleEvent | TokenEvent):
     }
   }
 }
+
+const newSource = ({ id, name, writeKey, enabled, ...options }: z.output<typeof sourceSettings>): Source => ({
+  ...{ id, name, writeKey },
+  ...editSourceOptions(defaultSourceOptions, options),
+  enabled,
+})
 
 /** Long after the ledger has forgotten what they held. */
 const endedPausesKeptMs = 40 * 86_400_000

@@ -3,8 +3,8 @@ import type { AccessTokens } from '../access/tokens.ts'
 import type { ReplayJob } from '../replay/replay-job.ts'
 import type { Computations } from '../audience/computations.ts'
 import type { DestinationOptions } from './destination-options.ts'
+import type { SourceOptions } from './source-options.ts'
 import { canonicalUrl } from '../delivery/endpoint-url.ts'
-import { maxQuotaCount, parseRate } from '../pacing/token-bucket.ts'
 
 /** A secret as it lies in the settings log: AES-256-GCM, every part base64url. Opened only where it is used. */
 export const sealedSecret = z.object({
@@ -32,21 +32,13 @@ export const sharedSecretPlace = (destinationId: string): SecretPlace =>
 export const headerPlace = (destinationId: string, url: string, name: string): SecretPlace =>
   JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])
 
-/** The calls that each collector takes of a source: `200/s`, `600/m`. */
-export const sourceRate = z.string().refine((rate) => parseRate(rate, maxQuotaCount) !== null, 'no rate')
-
-export const sourceSchema = z.object({
-  id: z.string(),
-  name: z.string(),
-  writeKey: z.string(),
-  /** Absent: it has no quota. */
-  maxRate: sourceRate.optional(),
-  enabled: z.boolean(),
-})
-export type Source = z.output<typeof sourceSchema>
-
-/** What can be chosen for a source beside its name and key. The default is how most sources work. */
-export const sourceDefaults: Omit<Source, 'id' | 'name' | 'writeKey'> = { enabled: true }
+/** Its options stand beside the rest, as its events have them: there was one before there were rows. */
+export interface Source extends SourceOptions {
+  id: string
+  name: string
+  writeKey: string
+  enabled: boolean
+}
 
 /** A URL of a destination as an event carries it: whether it is gone is not a setting. The id stays when the list is edited. */
 export const endpointSettings = z.object({

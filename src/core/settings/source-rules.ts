@@ -1,9 +1,9 @@
 import { builtInSourceId, isBuiltIn } from '../call/built-in-source.ts'
 import { accepted, idFaults, nameFaults, refused, fault, faultIf, type Fault } from '../decision.ts'
-import { maxQuotaCount, parseRate } from '../pacing/token-bucket.ts'
 import type { SettingsCommand } from './commands.ts'
 import type { Decision } from './events.ts'
 import type { SettingsAggregate } from './settings.ts'
+import { chosenSourceOptions, givenSourceOptions, sourceOptionsFaults } from './source-options.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_source' }>
 type Update = Extract<SettingsCommand, { type: 'update_source' }>
@@ -11,7 +11,7 @@ type Update = Extract<SettingsCommand, { type: 'update_source' }>
 export const builtInFault = `source "${builtInSourceId}" is built in, for operational events: it cannot be created or changed`
 
 export function decideSourceCreate(command: Create, state: SettingsAggregate): Decision {
-  const { id, name, writeKey, maxRate, enabled } = command
+  const { id, name, writeKey, enabled } = command
   const isTaken = state.sources.has(id)
   const faults = [
     ...idFaults(id),
@@ -19,23 +19,24 @@ export function decideSourceCreate(command: Create, state: SettingsAggregate): D
     ...faultIf(isTaken, 'conflict', 'id', `source "${id}" exists already, and ids are never reused`),
     ...nameFaults(name),
     ...writeKeyFaults(writeKey, id, state),
-    ...maxRateFaults(maxRate),
+    ...sourceOptionsFaults(command),
   ]
   if (faults.length > 0) return { accepted: false, faults }
-  const source = { id, name, writeKey, ...(maxRate && { maxRate }), enabled }
+  const source = { id, name, writeKey, ...chosenSourceOptions(command), enabled }
   return accepted({ type: 'source_created', source })
 }
 
 export function decideSourceUpdate(command: Update, state: SettingsAggregate): Decision {
-  const { id, name, writeKey, maxRate } = command
+  const { id, name, writeKey } = command
+  const options = givenSourceOptions(command)
   if (isBuiltIn(id, state)) return refused('conflict', 'id', builtInFault)
   if (!state.sources.has(id)) return refused('not_found', 'id', `source "${id}" does not exist`)
-  const isEmpty = name === undefined && writeKey === undefined && maxRate === undefined
+  const isEmpty = name === undefined && writeKey === undefined && Object.keys(options).length === 0
   const faults = [
-    ...faultIf(isEmpty, 'usage', 'id', 'nothing to change: give a name, a write key or a quota'),
+    ...faultIf(isEmpty, 'usage', 'id', 'nothing to change: give a name, a write key or an option'),
     ...(name === undefined ? [] : nameFaults(name)),
     ...(writeKey === undefined ? [] : writeKeyFaults(writeKey, id, state)),
-    ...maxRateFaults(maxRate),
+    ...sourceOptionsFaults(options),
   ]
   if (faults.length > 0) return { accepted: false, faults }
   return accepted({
@@ -43,14 +44,8 @@ export function decideSourceUpdate(command: Update, state: SettingsAggregate): D
     id,
     ...(name === undefined ? {} : { name }),
     ...(writeKey === undefined ? {} : { writeKey }),
-    ...(maxRate === undefined ? {} : { maxRate }),
+    ...options,
   })
-}
-
-function maxRateFaults(maxRate: string | null | undefined): Fault[] {
-  const isWrong = typeof maxRate === 'string' && parseRate(maxRate, maxQuotaCount) === null
-  const rule = 'must be calls a second or a minute, such as 200/s or 600/m, from 1 to 100,000,000'
-  return faultIf(isWrong, 'usage', 'maxRate', `the quota ${JSON.stringify(maxRate)} ${rule}`)
 }
 
 /** A write key travels as the user name of Basic auth (RFC 7617: no colon) and in URLs. */

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { WantedSecret, WantedSettings } from '../../core/apply/wanted-settings.ts'
 import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
-import { sourceDefaults } from '../../core/settings/settings.ts'
+import { defaultSourceOptions, editSourceOptions } from '../../core/settings/source-options.ts'
 import { computationCreate } from '../audiences/operations.ts'
 import { destinationCreate } from '../destinations/operations.ts'
 import { sourceCreate, newWriteKey } from '../sources/sources.ts'
@@ -86,11 +86,9 @@ export function wantedSettings(
     given: given(variableOf(text)),
   })
   return {
-    sources: file.sources.map(({ writeKey = null, maxRate = null, ...source }) => ({
-      ...sourceDefaults,
-      ...source,
-      maxRate,
-      writeKey,
+    sources: file.sources.map(({ id, name, enabled, writeKey = null, ...options }) => ({
+      ...{ id, name, enabled, writeKey },
+      ...editSourceOptions(defaultSourceOptions, options),
       spareWriteKey: newWriteKey(),
     })),
     destinations: file.destinations.map(

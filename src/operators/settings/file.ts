@@ -3,13 +3,8 @@ import { planApply, type ApplyPlan } from '../../core/apply/apply-rules.ts'
 import type { ApplyCommand, GivenSecret } from '../../core/apply/wanted-settings.ts'
 import type { Computation } from '../../core/audience/computations.ts'
 import { defaultOptions } from '../../core/settings/destination-options.ts'
-import {
-  type SettingsAggregate,
-  sourceDefaults,
-  type Destination,
-  type SettingsState,
-  type Source,
-} from '../../core/settings/settings.ts'
+import type { Destination, SettingsAggregate, SettingsState, Source } from '../../core/settings/settings.ts'
+import { defaultSourceOptions } from '../../core/settings/source-options.ts'
 import {
   wantedSettings,
   type SettingsFile,
@@ -143,9 +138,9 @@ export function exportedSettings({
   }
 }
 
-const exportedSource = ({ id, name, writeKey, enabled, ...rest }: Source): InFile<'sources'> => ({
+const exportedSource = ({ id, name, writeKey, enabled, ...options }: Source): InFile<'sources'> => ({
   ...{ id, name, writeKey, enabled },
-  ...differing(rest, sourceDefaults),
+  ...differing(options, defaultSourceOptions),
 })
 
 function exportedDestination(destination: Destination, variables: VariableNames): InFile<'destinations'> {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { allSources, builtInSource } from '../../core/call/built-in-source.ts'
 import { rateOf } from '../../core/pacing/token-bucket.ts'
 import type { SettingsState, Source } from '../../core/settings/settings.ts'
+import { sourceOptionsShape } from '../../core/settings/source-options.ts'
 import { type SettingKind, idText, settingOperations } from '../settings/setting-operations.ts'
 
 /** A source as it is shown. */
@@ -16,10 +17,7 @@ const sourceSchema = z
       .describe(
         'What senders show to the collector. No secret: browsers publish it. Null for the built-in source.',
       ),
-    maxRate: z
-      .string()
-      .nullable()
-      .describe('The calls that each collector takes of it: 200/s, 600/m; null: it has no quota.'),
+    ...sourceOptionsShape,
     enabled: z.boolean(),
     builtIn: z.boolean().describe('The source of operational events, which cannot be changed.'),
     destinationIds: z.array(z.string()).describe('Where its calls go.'),
@@ -54,8 +52,7 @@ function linksOf(destinations: Destinations): ReadonlyMap<string, readonly strin
 function sourceView(source: Source, state: Pick<SettingsState, 'destinations'>): SourceView {
   const destinationIds = [...(linksOf(state.destinations).get(source.id) ?? [])]
   const builtIn = source === builtInSource
-  const { id, name, writeKey, maxRate = null, enabled } = source
-  return { id, name, writeKey: builtIn ? null : writeKey, maxRate, enabled, builtIn, destinationIds }
+  return { ...source, writeKey: builtIn ? null : source.writeKey, builtIn, destinationIds }
 }
 
 export const sourceKind = {
@@ -65,8 +62,7 @@ export const sourceKind = {
   view: sourceView,
 } as const satisfies SettingKind<Source, SourceView>
 
-const maxRateText =
-  'The calls that each collector takes of it, a second or a minute: `200/s`, `600/m`. What exceeds it is answered 429.'
+const optionsGiven = z.object(sourceOptionsShape).partial()
 
 export const sourceCreate = z
   .strictObject({
@@ -76,7 +72,7 @@ export const sourceCreate = z
       .string()
       .optional()
       .describe('Visible ASCII without a colon. A random one is made unless given.'),
-    maxRate: z.string().nullable().optional().describe(maxRateText),
+    ...optionsGiven.shape,
     enabled: z.boolean().default(true),
   })
   .meta({ id: 'SourceCreate' })
@@ -85,7 +81,7 @@ const updateBody = z
   .strictObject({
     name: z.string().optional().describe('For people.'),
     writeKey: z.string().optional().describe('Visible ASCII without a colon.'),
-    maxRate: z.string().nullable().optional().describe(`${maxRateText} Null takes it away.`),
+    ...optionsGiven.shape,
   })
   .meta({ id: 'SourceUpdate' })
 
@@ -99,7 +95,7 @@ export const sourceOperations = settingOperations({
   texts: {
     show: { summary: 'One source' },
     update: {
-      summary: 'Change its name, write key or quota',
+      summary: 'Change its name, write key or options',
       description: 'Changes what is given, and nothing else. A write key that is replaced stops working.',
     },
     enable: { summary: 'Take its calls again' },

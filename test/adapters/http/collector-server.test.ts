@@ -14,6 +14,7 @@ import { RequestBudget } from '../../../src/collector/request-budget.ts'
 import { PostriderError } from '../../../src/errors.ts'
 import { until } from '../../support/until.ts'
 import { rawRequest, sendRaw } from '../../support/calls/raw-http.ts'
+import { someSource } from '../../support/sources.ts'
 
 interface Given extends Partial<Omit<CollectorServerOptions, 'collector'>> {
   collect?: (request: CollectRequest) => CollectAnswer | Promise<CollectAnswer>
@@ -21,7 +22,7 @@ interface Given extends Partial<Omit<CollectorServerOptions, 'collector'>> {
   admit?: () => Admission
 }
 
-const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }
+const shop = someSource('shop')
 
 /** A server in front of a `collect` that keeps what it gets. One source alone can have half of its budget. */
 async function underTest(t: TestContext, { collect, admit = () => shop, ...given }: Given = {}) {

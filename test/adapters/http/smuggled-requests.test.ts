@@ -11,6 +11,7 @@ import { RequestBudget } from '../../../src/collector/request-budget.ts'
 import { operations } from '../../../src/operators/operations.ts'
 import { sendRaw } from '../../support/calls/raw-http.ts'
 import { until } from '../../support/until.ts'
+import { someSource } from '../../support/sources.ts'
 
 const log = pino({ level: 'silent' })
 
@@ -20,7 +21,7 @@ async function startCollector(t: TestContext) {
   const server = await openCollectorServer({
     ...{ port: 0, host: '127.0.0.1', log, budget: new RequestBudget({ calls: 20, bytes: 8_000_000 }) },
     collector: () => ({
-      admit: () => ({ id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }),
+      admit: () => someSource('shop'),
       bodyRefused() {},
       sourceOf: async () => 'none' as const,
       async collect() {

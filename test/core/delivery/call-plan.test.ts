@@ -4,14 +4,9 @@ import { planCall, plansUnder } from '../../../src/core/delivery/call-plan.ts'
 import { defaultOptions, type DestinationOptions } from '../../../src/core/settings/destination-options.ts'
 import type { Destination, Source } from '../../../src/core/settings/settings.ts'
 import { someCall } from '../../support/calls/calls.ts'
+import { someSource } from '../../support/sources.ts'
 
-const source = (given: Partial<Source> = {}): Source => ({
-  id: 'shop',
-  name: 'Shop',
-  writeKey: 'k',
-  enabled: true,
-  ...given,
-})
+const source = (given: Partial<Source> = {}): Source => someSource('shop', given)
 
 const destination = (
   id: string,

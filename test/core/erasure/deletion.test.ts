@@ -10,8 +10,9 @@ import {
   finishedNote,
 } from '../../../src/core/erasure/deletion.ts'
 import { type Destination, type Source, initialSettings } from '../../../src/core/settings/settings.ts'
+import { someSource } from '../../support/sources.ts'
 
-const source = (id: string, enabled = true): [string, Source] => [id, { id, name: id, writeKey: id, enabled }]
+const source = (id: string, enabled = true): [string, Source] => [id, someSource(id, { enabled })]
 const destination = (id: string, sourceIds: string[], enabled = true): [string, Destination] => [
   id,
   { id, sourceIds, enabled } as unknown as Destination,

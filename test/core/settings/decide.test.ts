@@ -14,6 +14,7 @@ import {
 } from '../../../src/core/settings/settings.ts'
 import { placedSecrets } from '../../../src/core/settings/secrets.ts'
 import { evolve } from '../../../src/core/settings/events.ts'
+import { someSource } from '../../support/sources.ts'
 
 /** Stands for sealing: the length is kept, as AES-GCM keeps it. */
 const secret = (text: string, tag = 't'): NewSecret & { sealed: SealedSecret } => {
@@ -67,12 +68,7 @@ const idsAndUrls = (state: SettingsAggregate) => destination(state).urls.map(({ 
 test('a source and a destination are created as requested', () => {
   const state = after(shop, crm)
   assert.equal(state.version, 2)
-  assert.deepEqual(state.sources.get('shop'), {
-    id: 'shop',
-    name: 'Shop',
-    writeKey: 'key-1',
-    enabled: true,
-  })
+  assert.deepEqual(state.sources.get('shop'), someSource('shop', { name: 'Shop', writeKey: 'key-1' }))
   assert.deepEqual(destination(state), {
     id: 'crm',
     name: 'CRM',

@@ -8,6 +8,7 @@ import { Routing } from '../../../src/forwarder/plan/routing.ts'
 import { Dispatcher } from '../../../src/forwarder/send/dispatcher.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
 import { FakeClient, noMetrics, paceBounds } from '../fakes.ts'
+import { someSource } from '../../support/sources.ts'
 
 const unused = () => assert.fail('nothing is sent')
 const newRouting = (): Routing =>
@@ -65,7 +66,7 @@ function after(
 ): SettingsState {
   if ('source' in its) {
     const { source: id, enabled } = its
-    return { ...state, sources: new Map(state.sources).set(id, { id, name: id, writeKey: id, enabled }) }
+    return { ...state, sources: new Map(state.sources).set(id, someSource(id, { enabled })) }
   }
   const { destination: id, enabled, isPaused, isFiltered, deliverTo, urls } = its
   const destination: Destination = {

@@ -11,6 +11,7 @@ import { Routing } from '../../../src/forwarder/plan/routing.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
 import { FakeClient, FakeOwner, noMetrics, paceBounds, record, fetched, wideOpen } from '../fakes.ts'
+import { someSource } from '../../support/sources.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
 /** The time after which an endpoint that blocks others is shed. */
@@ -86,7 +87,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
   })
   routing.apply({
     version: 1,
-    sources: new Map([['shop', { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }]]),
+    sources: new Map([['shop', someSource('shop')]]),
     destinations: new Map(ids.map((id) => [id, destination(id)])),
     computations: new Map(),
     tokens: new Map(),

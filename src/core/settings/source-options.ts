@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { faultIf, type Fault } from '../decision.ts'
+import { maxQuotaCount, parseRate } from '../pacing/token-bucket.ts'
+import { option, optionSet, type OptionsEditOf, type OptionValues } from './option-rows.ts'
+
+const isQuota = (rate: string): boolean => parseRate(rate, maxQuotaCount) !== null
+
+/**
+ * What can be chosen for a source beside its name and write key, a row each, as for destinations: the log, the admin API,
+ * the flags of commands, settings files and the page's forms are made of it. The fallback is how most sources work.
+ */
+export const sourceOptions = {
+  maxRate: option(
+    z.string().refine(isQuota, 'no rate').nullable(),
+    null,
+    'Quota',
+    'Calls that each collector takes of it, a second or a minute: `200/s`, `600/m`. What exceeds it is answered 429; null for no quota.',
+    z.string().nullable(),
+  ),
+}
+
+type Options = typeof sourceOptions
+export type SourceOptionName = keyof Options
+export type SourceOptions = OptionValues<Options>
+export type SourceOptionsEdit = OptionsEditOf<Options>
+
+export const {
+  names: sourceOptionNames,
+  defaults: defaultSourceOptions,
+  ofEvent: sourceOptionsOfEvent,
+  shape: sourceOptionsShape,
+  given: givenSourceOptions,
+  edited: editSourceOptions,
+} = optionSet(sourceOptions)
+
+/**
+ * What of an edit is no default: all that the event of a new source carries. Earlier versions take no null there for a
+ * source without a quota.
+ */
+export function chosenSourceOptions(edit: SourceOptionsEdit): SourceOptionsEdit {
+  const given = Object.entries(givenSourceOptions(edit))
+  return Object.fromEntries(
+    given.filter(([name, value]) => value !== defaultSourceOptions[name as SourceOptionName]),
+  )
+}
+
+export function sourceOptionsFaults({ maxRate }: SourceOptionsEdit): Fault[] {
+  const rule = 'must be calls a second or a minute, such as 200/s or 600/m, from 1 to 100,000,000'
+  const isWrong = typeof maxRate === 'string' && !isQuota(maxRate)
+  return faultIf(isWrong, 'usage', 'maxRate', `the quota ${JSON.stringify(maxRate)} ${rule}`)
+}
