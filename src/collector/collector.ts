@@ -30,6 +30,7 @@ import {
   type RejectedCall,
 } from './answers.ts'
 import { PendingCalls, type CallBatchSink } from './call-batch-sink.ts'
+import { hygieneOf } from './call-hygiene.ts'
 import type { CollectorMetrics } from './metrics.ts'
 import type { RecentCalls } from './recent-calls.ts'
 import type { Reservation } from './request-budget.ts'
@@ -46,8 +47,9 @@ const unknownSource = 'unknown'
 /**
  * Turns requests into calls in Kafka. 200 says that each call that is not named in `rejected` is acknowledged by all
  * in-sync replicas; whatever could be lost is answered 429 or 503, after which the same request can be sent again.
- * Calls of suppressed users are the one exception: they are dropped, and answered as if they were not. No SDK should try
- * again or report an error, and write keys are public: an answer of its own would say who is suppressed.
+ * Calls of suppressed users, and of bots where their source drops them, are the exception: they are dropped, and answered as
+ * if they were not. No SDK should try again or report an error, and write keys are public: an answer of its own would say
+ * who is suppressed.
  */
 export class Collector {
   readonly #keys: WriteKeys
@@ -177,7 +179,7 @@ export class Collector {
   }
 
   #write(
-    { route, ip, sender, traceparent, reservation }: CollectRequest,
+    { route, ip, sender, userAgent, traceparent, reservation }: CollectRequest,
     { calls, sentAt, hasExactTimestamps, context, integrations }: TrackingRequest,
     source: Source,
     receivedAt: number,
@@ -210,10 +212,12 @@ export class Collector {
     let codes: Map<string, number> | null = null
     let added = 0
     let repeated = 0
+    let ofBots = 0
     const pending = new PendingCalls(source.id)
     const recent = this.#recent
     const scope = recent.scopeOf(source.id)
     const suppressions = this.#suppressions.isEmpty ? null : this.#suppressions
+    const hygiene = hygieneOf(source, route.isClientSide, userAgent)
     for (let index = 0; index < count; index++) {
       isOwnId = true
       const { call, fault } = readScanned(calls, index, rules)
@@ -225,6 +229,15 @@ export class Collector {
         continue
       }
       const { type } = call as { type: CallType }
+      if (hygiene !== null) {
+        const isBot = hygiene.isBot(call.context)
+        if (isBot && hygiene.dropsBots) {
+          ofBots++
+          this.#metrics.calls(source.id, type, 'bot', 1)
+          continue
+        }
+        call.context = hygiene.cleaned(call.context, isBot)
+      }
       if (suppressions?.covers({ sourceId: source.id, type, userIds: usersOf(call) })) {
         this.#metrics.calls(source.id, type, 'suppressed', 1)
         continue
@@ -243,7 +256,8 @@ export class Collector {
       pending.add(type, batch, seen !== null)
     }
     reservation.addCalls(added)
-    const notTaken = rejectedCount + repeated
+    // A bot uses up none of what its source may send.
+    const notTaken = rejectedCount + repeated + ofBots
     // Those of suppressed users count as taken: who is suppressed must not show in how much a source may send.
     this.#rates.count(source, count - notTaken, sender, notTaken)
     if (codes) for (const [code, its] of codes) this.#rejected(source, route.type, its, code)
@@ -300,6 +314,8 @@ export interface CollectRequest {
   ip: string
   /** Who sent it, as far as shares and limits go: all addresses of one IPv6 network are one sender. */
   sender: string
+  /** The header; '' where there is none. */
+  userAgent: string
   /** The trace that the request came with, valid; null where it has none. */
   traceparent: string | null
   /** What this request takes of the collector's budget; released by the caller, once there is an answer. */

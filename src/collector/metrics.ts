@@ -2,7 +2,7 @@ import type { CallType } from '../core/call/analytics-call.ts'
 
 /**
  * - `accepted`: in Kafka, acknowledged. `duplicate`: so before, or with another request.
- * - `suppressed`: the call's user is suppressed at its source: it was dropped.
+ * - `suppressed`: the call's user is suppressed at its source: it was dropped. `bot`: a bot sent it, and so was it.
  * - `rejected`: the call is invalid, or its source is disabled.
  * - `unavailable`: Kafka did not acknowledge it; the client was told to try again.
  * - `overloaded`: refused because the budget is exhausted. `limited`: refused because its source exceeds what any
@@ -14,6 +14,7 @@ export const callResults = [
   'accepted',
   'duplicate',
   'suppressed',
+  'bot',
   'rejected',
   'unavailable',
   'overloaded',

@@ -24,9 +24,9 @@ const maxSenders = 10_000
  * own quota where it has one. A request is admitted whole while its source has anything left; one large batch may go
  * beyond it, and the source then waits the longer.
  *
- * Calls that were not taken, invalid ones and repeats, cost no partition anything. They are charged to their sender
- * alone, by the same limit: write keys are public, and whoever has one could otherwise keep everybody else of its source
- * out, with ten thousand invalid calls in 200 bytes of gzip.
+ * Calls that were not taken (invalid ones, repeats, those of bots that are dropped) cost no partition anything. They are
+ * charged to their sender alone, by the same limit: write keys are public, and whoever has one could otherwise keep
+ * everybody else of its source out, with ten thousand invalid calls in 200 bytes of gzip.
  */
 export class SourceRates {
   readonly #limit: Rate | null

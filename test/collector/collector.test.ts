@@ -59,6 +59,7 @@ function underTest(
     body: unknown,
     given: Partial<HeadKeys> = {},
     sender = '192.0.2.1',
+    userAgent = '',
   ) => {
     const reservation = new Reservation(budget, null, sender)
     const answer = await collector.collect({
@@ -67,6 +68,7 @@ function underTest(
       keys: { basicKey: 'key-of-shop', bearerKey: null, queryKey: null, ...given },
       ip: sender,
       sender,
+      userAgent,
       traceparent: null,
       reservation,
     })
@@ -400,4 +402,84 @@ test('browser routes add the caller’s address when there is none', async () =>
     await settled()
     assert.equal(batches.at(-1)!.call.context, expected)
   }
+})
+
+const crawler = 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)'
+const fromCrawler = (path: string, body: unknown): Parameters<ReturnType<typeof underTest>['collect']> => [
+  ...([path, body, {}, '192.0.2.77', crawler] as const),
+]
+
+test('a source that drops bots answers them as anybody, and writes nothing of them', async () => {
+  const { batches, counts, settings, collect } = underTest()
+  settings.state.sources.set('shop', someSource('shop', { bots: 'drop' }))
+  const plain = await collect(...fromCrawler('/v1/t', track('m')))
+  assert.deepEqual([plain.status, plain.body], [200, '{"success":true}'])
+  const batch = await collect(...fromCrawler('/v1/b', { batch: [track('n'), { type: 'track' }] }))
+  assert.equal(batch.status, 200)
+  assert.deepEqual(
+    (JSON.parse(batch.body) as { rejected: { index: number }[] }).rejected.map(({ index }) => index),
+    [1],
+  )
+  assert.equal((await collect(...fromCrawler('/v1/t', { event: 'no user' }))).status, 400)
+  assert.equal(batches.length, 0)
+  assert.deepEqual(counts, [
+    ['bot', 1],
+    ['bot', 1],
+    ['rejected', 1],
+    ['rejected', 1],
+  ])
+  // A server says so with the User-Agent of a program, and was never a browser.
+  const ofServer = collect(...fromCrawler('/v1/track', track('m')))
+  // The id that a bot has used up is nobody's yet.
+  const ofPerson = collect('/v1/t', track('n'))
+  await settled()
+  batches.forEach(({ settle }) => settle(true))
+  assert.deepEqual([(await ofServer).status, (await ofPerson).status], [200, 200])
+  assert.deepEqual(
+    batches.map(({ call }) => call.messageId),
+    ['m', 'n'],
+  )
+})
+
+test('what bots send that is dropped takes nothing of what their source may send', async () => {
+  const { settings, counts, collect, writeAll } = underTest({ calls: 1_000, bytes: 100_000 })
+  settings.state.sources.set('shop', someSource('shop', { bots: 'drop', maxRate: '10/s' }))
+  const many = { batch: Array.from({ length: 25 }, () => track(null)) }
+  for (let n = 0; n < 4; n++) assert.equal((await collect(...fromCrawler('/v1/b', many))).status, 200)
+  const ofPerson = collect('/v1/b', many)
+  await settled()
+  writeAll()
+  assert.equal((await ofPerson).status, 200)
+  assert.equal((await collect('/v1/b', many)).status, 429)
+  assert.equal(counts.filter(([result]) => result === 'bot').length, 100)
+})
+
+test('a call is written with what its source leaves of its address, however it got there', async () => {
+  const { batches, settings, collect } = underTest()
+  const contextOf = async (path: string, body: object) => {
+    void collect(...fromCrawler(path, body))
+    await settled()
+    const { call, settle } = batches.at(-1)!
+    settle(true)
+    return call.context
+  }
+  const sent = [
+    ['/v1/t', { ...track(null), context: { a: 1 } }],
+    ['/v1/track', { ...track(null), context: { ip: '203.0.113.77' } }],
+    ['/v1/batch', { batch: [track(null)], context: { ip: '2001:db8:1:2::3' } }],
+    ['/v1/track', track(null)],
+  ] as const
+  const expected = {
+    keep: ['{"a":1,"ip":"192.0.2.77"}', '{"ip":"203.0.113.77"}', '{"ip":"2001:db8:1:2::3"}', null],
+    truncate: ['{"a":1,"ip":"192.0.2.0"}', '{"ip":"203.0.113.0"}', '{"ip":"2001:db8:1::"}', null],
+    drop: ['{"a":1}', '{}', '{}', null],
+  }
+  for (const ip of ['keep', 'truncate', 'drop'] as const) {
+    settings.state.sources = new Map([['shop', someSource('shop', { ip })]])
+    for (const [index, [path, body]] of sent.entries())
+      assert.equal(await contextOf(path, body), expected[ip][index], `${ip} ${path}`)
+  }
+  settings.state.sources = new Map([['shop', someSource('shop', { ip: 'truncate', bots: 'flag' })]])
+  assert.equal(await contextOf('/v1/t', track(null)), '{"ip":"192.0.2.0","bot":true}')
+  assert.equal(await contextOf('/v1/track', track(null)), null)
 })

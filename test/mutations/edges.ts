@@ -70,6 +70,56 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
+    id: 'bots-use-up-the-quota-of-their-source',
+    file: 'src/collector/collector.ts',
+    find: 'const notTaken = rejectedCount + repeated + ofBots',
+    replace: 'const notTaken = rejectedCount + repeated',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'what bots send that is dropped takes nothing of what their source may send',
+    },
+  },
+  {
+    id: 'servers-are-bots',
+    file: 'src/collector/call-hygiene.ts',
+    find: "const botRule = isClientSide ? bots : 'keep'",
+    replace: 'void isClientSide\n  const botRule = bots',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'a source that drops bots answers them as anybody, and writes nothing of them',
+    },
+  },
+  {
+    id: 'apps-are-bots',
+    file: 'src/collector/call-hygiene.ts',
+    find: "userAgent !== '' && !appSdk.test(userAgent)",
+    replace: "(void appSdk, userAgent !== '')",
+    test: {
+      file: 'collector/call-hygiene.test.ts',
+      name: 'an app is no bot: its SDK names itself in the header, and the context says who uses it',
+    },
+  },
+  {
+    id: 'an-address-that-is-written-another-way-stays',
+    file: 'src/core/json/edit-members.ts',
+    find: 'if (keyOf(text, keyStart, keyEnd) !== name) {',
+    replace: 'if (isFound || text.slice(keyStart + 1, keyEnd - 1) !== name) {',
+    test: {
+      file: 'collector/call-hygiene.test.ts',
+      name: 'the address of a context is truncated or dropped, and all else keeps its spelling',
+    },
+  },
+  {
+    id: 'what-is-no-address-stays-as-it-is',
+    file: 'src/collector/call-hygiene.ts',
+    find: 'return address && `"${address}"`',
+    replace: 'return address === null ? value : `"${address}"`',
+    test: {
+      file: 'collector/call-hygiene.test.ts',
+      name: 'the address of a context is truncated or dropped, and all else keeps its spelling',
+    },
+  },
+  {
     id: 'no-limit-on-the-rate-of-a-source',
     file: 'src/collector/collector.ts',
     find: 'this.#rates.count(source, count - notTaken, sender, notTaken)',

@@ -120,8 +120,9 @@ function addRoutes(
     try {
       const isPixel = request.method === 'GET'
       const text = isPixel ? pixelText(request) : await readBody(request.raw, reservation, maxBodyBytes)
+      const userAgent = request.headers['user-agent'] ?? ''
       const traceparent = traceparentOf(request)
-      return await behind.collect({ keys, route, text, ip, sender, traceparent, reservation })
+      return await behind.collect({ keys, route, text, ip, sender, userAgent, traceparent, reservation })
     } catch (error) {
       if (!(error instanceof BodyRefused)) throw error
       if (error.answer) behind.bodyRefused(source, route, error.answer)

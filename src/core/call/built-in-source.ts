@@ -14,6 +14,8 @@ export const builtInSource: Source = {
   name: 'Operational events',
   writeKey: '',
   maxRate: null,
+  ip: 'keep',
+  bots: 'keep',
   enabled: true,
 }
 

@@ -5,6 +5,9 @@ import { option, optionSet, type OptionsEditOf, type OptionValues } from './opti
 
 const isQuota = (rate: string): boolean => parseRate(rate, maxQuotaCount) !== null
 
+const ipChoices = ['keep', 'truncate', 'drop'] as const
+const botChoices = ['keep', 'flag', 'drop'] as const
+
 /**
  * What can be chosen for a source beside its name and write key, a row each, as for destinations: the log, the admin API,
  * the flags of commands, settings files and the page's forms are made of it. The fallback is how most sources work.
@@ -16,6 +19,18 @@ export const sourceOptions = {
     'Quota',
     'Calls that each collector takes of it, a second or a minute: `200/s`, `600/m`. What exceeds it is answered 429; null for no quota.',
     z.string().nullable(),
+  ),
+  ip: option(
+    z.enum(ipChoices),
+    'keep',
+    'IP addresses',
+    'What is done to `context.ip` of its calls. truncate: 203.0.113.77 becomes 203.0.113.0, and of IPv6 the first 48 bits are left. drop: it is left out.',
+  ),
+  bots: option(
+    z.enum(botChoices),
+    'keep',
+    'Bots',
+    'What is done to calls of bots on the routes of browsers. flag: they get `context.bot: true`. drop: they are answered, and not written.',
   ),
 }
 

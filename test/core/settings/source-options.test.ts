@@ -9,7 +9,7 @@ import { someSource } from '../../support/sources.ts'
 
 const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true } as const
 const create: SettingsCommand = { type: 'create_source', ...shop }
-const chosen: SourceOptions = { maxRate: '200/s' }
+const chosen: SourceOptions = { maxRate: '200/s', ip: 'truncate', bots: 'drop' }
 
 /** As the log gives it back. */
 function eventOf(command: SettingsCommand, state: SettingsAggregate = initialSettings): SettingsEvent {
