@@ -23,6 +23,8 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
   const { url } = console
   const { token } = await console.ok(201, 'POST', '/tokens', { id: 'eyes', role: 'reader' })
   const reader = { token: String(token) }
+  // Long before one comes, so that the collector knows.
+  await console.ok(200, 'PATCH', '/sources/shop', { bots: 'drop' })
 
   await t.test(
     'a source is made, changed and disabled by keyboard; its key is covered at first',
@@ -52,9 +54,13 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
       await page.getByRole('alert').waitFor()
       watched.expectFaults(/400/)
       await page.getByLabel('Quota').fill('50/s')
+      await page.getByLabel('IP addresses').selectOption('truncate')
+      await page.getByLabel('Bots').selectOption('drop')
+      await page.getByLabel('Quota').focus()
       await page.keyboard.press('Enter')
       await page.getByRole('dialog').waitFor({ state: 'detached' })
-      assert.equal((await console.ok(200, 'GET', '/sources/blog')).maxRate, '50/s')
+      const { maxRate, ip, bots } = await console.ok(200, 'GET', '/sources/blog')
+      assert.deepEqual([maxRate, ip, bots], ['50/s', 'truncate', 'drop'])
       await tabTo(page, 'Disable blog')
       await page.keyboard.press('Enter')
       await page.getByRole('dialog').waitFor()
@@ -199,28 +205,33 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     await send([track('first'), track('second'), track('third')])
     await send([track('third')])
     assert.equal((await post({ url: collectorUrl }, '/v1/track', 'no JSON')).status, 400)
+    const { writeKey } = await console.ok(200, 'GET', '/sources/shop')
+    const bot = { authorization: `Basic ${btoa(`${String(writeKey)}:`)}`, 'user-agent': 'Googlebot/2.1' }
+    const ofBot = { batch: [track('bot-1'), track('bot-2')] }
+    assert.equal((await post({ url: collectorUrl }, '/v1/b', ofBot, bot)).status, 200)
     // Collectors report every 10 seconds; the page would ask again after a minute only.
     const counted = async () => (await console.ok(200, 'GET', '/sources/shop/stats?window=24h')).totals
-    await until(async () => ((await counted()) as { refused: number }).refused === 1, 30_000)
+    await until(async () => ((await counted()) as { refused: number }).refused === 3, 30_000)
     const { accepted, duplicate, refused, refusals } = (await counted()) as Record<string, unknown>
-    assert.deepEqual([accepted, duplicate, refused, refusals], [3, 1, 1, { invalid_json: 1 }])
+    assert.deepEqual([accepted, duplicate, refused, refusals], [3, 1, 3, { invalid_json: 1, bot: 2 }])
 
-    const sums = 'Accepted: 3, duplicates: 1, refused: 1.'
+    const sums = 'Accepted: 3, duplicates: 1, refused: 3.'
     const { page } = await openPage(t, url, '/sources')
     await page.getByRole('link', { name: /^The shop/ }).click()
     await page.waitForURL('**/sources/shop')
     await heading(page, 'The shop').waitFor()
-    await page.getByText('600/m at each collector').waitFor()
+    const facts = page.getByRole('main').locator('dl')
+    assert.match(await facts.innerText(), /Quota\s+600\/m\s+IP addresses\s+keep\s+Bots\s+drop/)
     const outcomes = page.getByRole('region', { name: 'Calls by outcome' }).locator('tbody')
     assert.deepEqual((await outcomes.innerText()).split(/\s*\n\s*/), [
       'Accepted\t3',
       'Duplicates\t1',
+      'Dropped: bots\t2',
       'Refused: invalid json\t1',
     ])
     await page.getByRole('img', { name: sums }).waitFor()
     await assertAccessible(page)
     await page.getByRole('button', { name: 'Copy write key of shop' }).click()
-    const { writeKey } = await console.ok(200, 'GET', '/sources/shop')
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), writeKey)
     const hrefs = ['crm', 'Watch its calls'].map((name) =>
       page.getByRole('main').getByRole('link', { name }).getAttribute('href'),

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { makeSettingsCli } from '../support/deployment/settings-cli.ts'
 
@@ -35,6 +38,8 @@ test('a source is created, shown, changed and disabled, and running parts apply 
       name: 'New',
       writeKey: 'other',
       maxRate: null,
+      ip: 'keep',
+      bots: 'keep',
       enabled: false,
       builtIn: false,
       destinationIds: [],
@@ -63,6 +68,40 @@ test('a quota is given to a source, changed, shown and taken away', async (t) =>
   assert.equal(rateOf(await cli.json('sources', 'update', 'shop', '--no-max-rate')), null)
   assert.match((await cli.run('sources', 'show', 'shop')).stdout, /^maxRate: null$/m)
   assert.deepEqual((await cli.open()).state.sources.get('shop')?.maxRate, null)
+})
+
+test('what a source does with addresses and bots is set, shown, exported and applied again', async (t) => {
+  const cli = await makeSettingsCli(t)
+  const flags = (ip: string, bots: string) => ['--ip', ip, '--bots', bots]
+  const hygieneOf = ([shown]: Record<string, unknown>[]) => [shown!.ip, shown!.bots]
+  const create = ['sources', 'create', '--id', 'shop', '--name', 'Shop', '--write-key', 'k']
+  assert.deepEqual(hygieneOf(await cli.json(...create)), ['keep', 'keep'])
+  const update = await cli.json('sources', 'update', 'shop', ...flags('truncate', 'drop'))
+  assert.deepEqual(hygieneOf(update), ['truncate', 'drop'])
+  assert.match((await cli.run('sources', 'show', 'shop')).stdout, /^ip: truncate\nbots: drop$/m)
+  const exported = await cli.run('settings', 'export')
+  assert.match(exported.stdout, /ip: truncate\n +bots: drop/)
+
+  assert.deepEqual(hygieneOf(await cli.json('sources', 'update', 'shop', ...flags('keep', 'keep'))), [
+    'keep',
+    'keep',
+  ])
+  assert.doesNotMatch((await cli.run('settings', 'export')).stdout, /ip:|bots:/)
+  const folder = await mkdtemp(join(tmpdir(), 'postrider-sources-'))
+  t.after(() => rm(folder, { recursive: true }))
+  await writeFile(join(folder, 'settings.yml'), exported.stdout)
+  const applied = await cli.run('settings', 'apply', join(folder, 'settings.yml'))
+  assert.equal(applied.status, 0, applied.stderr)
+  assert.deepEqual(hygieneOf(await cli.json('sources', 'show', 'shop')), ['truncate', 'drop'])
+
+  for (const [flag, choices] of [
+    ['--ip', 'keep, truncate, drop'],
+    ['--bots', 'keep, flag, drop'],
+  ] as const) {
+    const { status, stderr } = await cli.run('sources', 'update', 'shop', flag, 'some')
+    assert.equal(status, 2)
+    assert.match(stderr, new RegExp(`'some' is invalid.*${choices}`))
+  }
 })
 
 test('the built-in source is shown, and cannot be created, changed or disabled', async (t) => {

@@ -103,6 +103,17 @@ test('the quota of a source is set when it is created, changed, and taken away',
   assert.equal((await ok(200, 'PATCH', '/sources/shop', { maxRate: null })).maxRate, null)
 })
 
+test('what a source does with addresses and bots is set, and anything else is refused by name', async (t) => {
+  const { ok, call } = await startConsole(await deploy(t))
+  const made = await ok(201, 'POST', '/sources', { id: 'shop', name: 'Shop' })
+  assert.deepEqual([made.ip, made.bots], ['keep', 'keep'])
+  const changed = await ok(200, 'PATCH', '/sources/shop', { ip: 'drop', bots: 'flag' })
+  assert.deepEqual([changed.ip, changed.bots], ['drop', 'flag'])
+  assert.deepEqual((await ok(200, 'PATCH', '/sources/shop', { bots: 'keep' })).ip, 'drop')
+  const { status, body } = await call('PATCH', '/sources/shop', { json: { ip: null, bots: 'block' } })
+  assert.deepEqual([status, fieldsOf(body)], [400, ['ip', 'bots']])
+})
+
 test('without the right token nothing is revealed and nothing is changed', async (t) => {
   const deployment = await deploy(t)
   const { url, call, ok } = await startConsole(deployment)

@@ -87,8 +87,20 @@ const destination = (id: string) =>
       deliverTo: fc.constantFrom('any' as const, 'every' as const),
     })
     .map(({ signed, ...rest }) => ({ id, ...rest, ...signed }))
+const source = (id: string) =>
+  fc
+    .record(
+      {
+        enabled: fc.boolean(),
+        maxRate: fc.constantFrom(null, '5/s', '600/m'),
+        ip: fc.constantFrom('keep' as const, 'truncate' as const, 'drop' as const),
+        bots: fc.constantFrom('keep' as const, 'flag' as const, 'drop' as const),
+      },
+      { requiredKeys: ['enabled'] },
+    )
+    .map((rest) => ({ id, name: id, ...rest }))
 const file: fc.Arbitrary<GivenSettingsFile> = fc.record({
-  sources: fc.tuple(...sourceIds.map((id) => fc.boolean().map((enabled) => ({ id, name: id, enabled })))),
+  sources: fc.tuple(...sourceIds.map(source)),
   destinations: fc
     .subarray(['a-b', 'a_b', 'c'])
     .chain((ids) => fc.tuple(...ids.map(destination)) as fc.Arbitrary<(typeof crm)[]>),

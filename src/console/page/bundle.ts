@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { build, stop, type Metafile, type Plugin } from 'esbuild'
-import { optionFields } from '../../operators/destinations/option-fields.ts'
+import { optionFields } from '../../operators/option-fields.ts'
 
 const web = join(import.meta.dirname, '../../web')
 /** Where browsers find what is not the page itself. */

@@ -1,3 +1,4 @@
+import { Fragment } from 'preact'
 import { linkTo, pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import type { SourceAnswer, SourceStatsAnswer } from '../../api/routes.ts'
@@ -5,6 +6,7 @@ import { PageTitle } from '../../app/shell.tsx'
 import { compactText, countText, wordsOf } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
 import { NoValue } from '../../components/notices.tsx'
+import { optionFields } from '../../components/options.ts'
 import { Plot } from '../../components/plot.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
@@ -13,7 +15,7 @@ import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
 import { SourceBadge, WriteKey } from './parts.tsx'
 
-/** One source: its write key, quota and destinations, and what collectors took and refused of it in the last day. */
+/** One source: its write key, options and destinations, and what collectors took and refused of it in the last day. */
 export function Source({ params }: PageProps) {
   const id = params.id!
   const live = useLive('GET /sources/{id}', { id }, 10_000)
@@ -46,7 +48,8 @@ export function Source({ params }: PageProps) {
   )
 }
 
-function Facts({ source: { id, writeKey, maxRate, destinationIds } }: { source: SourceAnswer }) {
+function Facts({ source }: { source: SourceAnswer }) {
+  const { id, writeKey, builtIn, destinationIds } = source
   return (
     <dl class="card pairs pairs-card">
       <dt>Id</dt>
@@ -59,8 +62,14 @@ function Facts({ source: { id, writeKey, maxRate, destinationIds } }: { source: 
           <WriteKey of={id} text={writeKey} />
         )}
       </dd>
-      <dt>Quota</dt>
-      <dd>{maxRate === null ? <NoValue why="No quota" /> : `${maxRate} at each collector`}</dd>
+      {/* Collectors take no calls for the built-in one. */}
+      {!builtIn &&
+        optionFields.source.map(({ name, label }) => (
+          <Fragment key={name}>
+            <dt>{label}</dt>
+            <dd>{source[name] ?? <NoValue why="None" />}</dd>
+          </Fragment>
+        ))}
       <dt>Goes to</dt>
       <dd class="words">
         {destinationIds.length === 0 && <NoValue why="No destination: its calls go nowhere" />}
@@ -116,14 +125,21 @@ interface Outcome {
   isBad?: boolean
 }
 
-/** Refused calls by the reason that their senders were given, most first. */
+/** What was dropped as it should be: its senders were answered as if it were taken. */
+const dropped: Readonly<Record<string, string>> = { bot: 'bots', suppressed: 'suppressed users' }
+
+/** Calls that were not taken by their reason, most first. */
 function outcomesOf({ totals: { accepted, duplicate, refusals } }: SourceStatsAnswer): Outcome[] {
   const reasons = Object.entries(refusals).toSorted(([, a], [, b]) => b - a)
   return [
     { name: 'Accepted', count: accepted },
     { name: 'Duplicates', count: duplicate },
     ...(reasons.length === 0 ? [{ name: 'Refused', count: 0 }] : []),
-    ...reasons.map(([code, count]) => ({ name: `Refused: ${wordsOf(code)}`, count, isBad: true })),
+    ...reasons.map(([code, count]) =>
+      dropped[code]
+        ? { name: `Dropped: ${dropped[code]}`, count }
+        : { name: `Refused: ${wordsOf(code)}`, count, isBad: true },
+    ),
   ]
 }
 

@@ -11,6 +11,8 @@ import { compactText, countText } from '../../components/figures.ts'
 import { NotKnown, NoValue, say, Failure } from '../../components/notices.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
+import { OptionControl } from '../../components/option-control.tsx'
+import { editedOption, optionFields, optionValue, type EditedOption } from '../../components/options.ts'
 import { SourceBadge, WriteKey } from './parts.tsx'
 
 type Asked = { what: 'new' } | { what: 'change' | 'enable' | 'disable'; source: SourceAnswer }
@@ -183,21 +185,49 @@ interface FormProps {
   done: (text: string) => void
 }
 
-const quotaHint = 'Calls that each collector takes of it: 200/s or 600/m. Empty: no quota.'
+type Options = Record<string, EditedOption>
+
+/** The options as a form holds them; of a new source their defaults. */
+const optionsOf = (source: SourceAnswer | null): Options =>
+  Object.fromEntries(
+    optionFields.source.map((field) => [
+      field.name,
+      editedOption(field, source ? source[field.name] : field.fallback),
+    ]),
+  )
+
+/** As the API takes them: those that differ from what there is. */
+const changedOptions = (source: SourceAnswer | null, options: Options): Record<string, unknown> =>
+  Object.fromEntries(
+    optionFields.source
+      .map((field) => [field, optionValue(field, options[field.name]!)] as const)
+      .filter(([{ name, fallback }, value]) => value !== (source ? source[name] : fallback))
+      .map(([{ name }, value]) => [name, value]),
+  )
+
+const OptionControls = ({ options, change }: { options: Options; change: (to: Options) => void }) =>
+  optionFields.source.map((field) => (
+    <OptionControl
+      key={field.name}
+      field={field}
+      value={options[field.name]!}
+      change={(to) => change({ ...options, [field.name]: to })}
+    />
+  ))
 
 export function NewSource({ close, done }: FormProps) {
   const [id, setId] = useState('')
   const [name, setName] = useState('')
-  const [maxRate, setMaxRate] = useState('')
+  const [options, setOptions] = useState(() => optionsOf(null))
   const create = async () => {
-    await request('POST /sources', { body: { id, name: name || id, maxRate: maxRate || null } })
+    await request('POST /sources', { body: { id, name: name || id, ...changedOptions(null, options) } })
     done(`Source ${id} is there; its write key is in the list`)
   }
   return (
     <ActionDialog title="New source" action="Create source" close={close} act={create}>
       <IdField value={id} change={setId} />
       <TextField label="Name" value={name} change={setName} hint="For people. Empty: the id." />
-      <TextField label="Quota" value={maxRate} change={setMaxRate} hint={quotaHint} />
+      <OptionControls options={options} change={setOptions} />
     </ActionDialog>
   )
 }
@@ -217,12 +247,11 @@ export function ChangeSource({ id, ...rest }: FormProps & { id: string }) {
 function ChangeForm({ source, tag, close, done }: FormProps & { source: SourceAnswer; tag: string | null }) {
   const { id } = source
   const [name, setName] = useState(source.name)
-  const [maxRate, setMaxRate] = useState(source.maxRate ?? '')
+  const [options, setOptions] = useState(() => optionsOf(source))
   const [writeKey, setWriteKey] = useState('')
-  const wantedRate = maxRate.trim() || null
   const changes = {
     ...(name !== source.name && { name }),
-    ...(wantedRate !== source.maxRate && { maxRate: wantedRate }),
+    ...changedOptions(source, options),
     ...(writeKey !== '' && { writeKey }),
   }
   const save = async () => {
@@ -233,7 +262,7 @@ function ChangeForm({ source, tag, close, done }: FormProps & { source: SourceAn
   return (
     <ActionDialog title={`Change source “${source.name}”`} action="Save" close={close} act={save}>
       <TextField label="Name" value={name} change={setName} autofocus />
-      <TextField label="Quota" value={maxRate} change={setMaxRate} hint={quotaHint} />
+      <OptionControls options={options} change={setOptions} />
       <TextField
         label="New write key"
         value={writeKey}

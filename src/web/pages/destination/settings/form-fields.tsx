@@ -1,7 +1,8 @@
 import type { ApiFailure } from '../../../api/request.ts'
-import { Checkbox, Select, TextArea, TextField } from '../../../components/fields.tsx'
-import type { OptionField } from '../../../../operators/destinations/option-fields.ts'
-import { choicesOf, optionFields, type Draft, type DraftField } from './draft.ts'
+import { TextArea, TextField } from '../../../components/fields.tsx'
+import { OptionControl } from '../../../components/option-control.tsx'
+import { optionFields } from '../../../components/options.ts'
+import type { Draft, DraftField } from './draft.ts'
 
 const maxUrls = 5
 
@@ -63,11 +64,11 @@ export function FormFields({ draft, change, failure }: FormFieldsProps) {
       </fieldset>
       <fieldset class="card form-card">
         <legend>Which calls it gets, and how</legend>
-        {optionFields.map((field) => (
-          <Option
+        {optionFields.destination.map((field) => (
+          <OptionControl
             key={field.name}
             field={field}
-            draft={draft}
+            value={draft[field.name]}
             change={(to) => change({ [field.name]: to })}
             fault={faultOf(field.name)}
           />
@@ -77,49 +78,3 @@ export function FormFields({ draft, change, failure }: FormFieldsProps) {
     </div>
   )
 }
-
-interface OptionProps {
-  field: OptionField
-  draft: Draft
-  change: (to: string | boolean | readonly string[]) => void
-  fault: string | undefined
-}
-
-/** The control that an option is changed with, by what it can be. */
-function Option({ field, draft, change, fault }: OptionProps) {
-  const { name, label, text, type, choices, isNullable, isLong } = field
-  const value = draft[name]
-  if (typeof value === 'boolean')
-    return (
-      <>
-        <Checkbox label={label} hint={hintOf(text)} checked={value} change={change} />
-        {fault && <p class="fault">{fault}</p>}
-      </>
-    )
-  if (typeof value !== 'string')
-    return (
-      <div class="field" role="group" aria-labelledby={`label-${name}`}>
-        <p id={`label-${name}`} class="label">
-          {label}
-        </p>
-        <div class="checkboxes">
-          {choicesOf(field).map((choice) => (
-            <Checkbox
-              key={choice}
-              label={choice}
-              checked={value.includes(choice)}
-              change={(isOn) => change(isOn ? [...value, choice] : value.filter((each) => each !== choice))}
-            />
-          ))}
-        </div>
-        {fault && <p class="fault">{fault}</p>}
-      </div>
-    )
-  const given = { label, value, change, fault, hint: hintOf(text) }
-  if (choices) return <Select {...given} choices={choices.map((choice) => [choice, choice] as const)} />
-  if (isLong || type === 'list') return <TextArea {...given} />
-  return <TextField {...given} {...(isNullable && { placeholder: 'none' })} />
-}
-
-/** Empty is what the API calls null. */
-const hintOf = (text: string): string => text.replaceAll('`', '').replace('null for', 'empty for')
