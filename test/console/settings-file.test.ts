@@ -8,6 +8,7 @@ import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import { evolve } from '../../src/core/settings/events.ts'
 import { placedSecrets } from '../../src/core/settings/secrets.ts'
 import { initialSettings, type SettingsAggregate } from '../../src/core/settings/settings.ts'
+import { defaultSourceOptions } from '../../src/core/settings/source-options.ts'
 import {
   settingsFile,
   variablesIn,
@@ -120,6 +121,8 @@ test('an export that is applied changes nothing, and elsewhere it leads to the s
       await settings.apply(second, others, { prune: true })
       assert.equal((await settings.apply(second, others, { prune: true })).applied, false, 'it was there')
       const before = settings.state
+      for (const source of second.sources!)
+        assert.partialDeepStrictEqual(before.sources.get(source.id), { ...defaultSourceOptions, ...source })
 
       const exported = exportedSettings(before)
       assert.equal((await settings.apply(exported, {}, { prune: true })).applied, false)
