@@ -48,6 +48,11 @@ test('what SDKs ask for before they send', async (t) => {
     },
   )
 
+  await t.test('a cache keeps apart what pages and others get', async () => {
+    for (const path of [settingsOf, `/sourceConfig?writeKey=${writeKey}`])
+      assert.match((await get(collector, path)).headers.get('vary') ?? '', /Origin/, path)
+  })
+
   await t.test(
     'RudderStack’s source configuration says where to send, and whether it is enabled',
     async () => {

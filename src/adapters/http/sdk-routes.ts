@@ -72,6 +72,8 @@ export function addSdkRoutes(app: FastifyInstance, options: SdkRoutesOptions): v
   // Segment's SDKs for phones leave out the version where their host has none.
   for (const url of ['/v1/projects/:writeKey/settings', '/projects/:writeKey/settings'])
     app.get<{ Params: { writeKey: string } }>(url, async (request, reply) => {
+      // Also where no page asked: a cache would give a page what says nothing of its origin.
+      reply.header('Vary', 'Origin')
       const source = await sourceFor(request.params.writeKey, reply)
       return source ? document(request, reply, (address) => segmentSettings(source, address)) : reply
     })
