@@ -239,7 +239,7 @@ const texts = {
   cancel: { summary: 'End a replay', description: 'For good. What it sent is delivered all the same.' },
 } as const
 
-/** Replays of calls and of dead letters, as jobs that consoles run. */
+/** Flags of the fields that say what is replayed. */
 const termsFlags = {
   destinationId: 'destination',
   deadLetters: null,
@@ -248,6 +248,7 @@ const termsFlags = {
   rate: null,
 }
 
+/** Replays of calls and of dead letters, as jobs that consoles run. */
 export const replayJobOperations: Operation[] = [
   operation({
     id: 'listReplays',
