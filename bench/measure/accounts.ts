@@ -1,3 +1,5 @@
+import { isRun, offsetsOf } from '../../src/core/delivery/deferred-run.ts'
+import { placeKey } from '../../src/core/ledger/trace.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readRange } from '../../src/adapters/kafka/read/read-range.ts'
 import type { Deployment } from '../rig.ts'
@@ -27,7 +29,7 @@ export async function untilFinished(deployment: Deployment, withinMs = 60_000): 
 export interface RetryAccount {
   /** Different calls of the destination that lie in a retry tier or among the dead letters. */
   calls: number
-  /** Records of it in the tiers: a call is there once for each time it was scheduled. */
+  /** Records of it in the tiers: one for each time that a call was tried and scheduled, and one for each run. */
   retryRecords: number
   deadLetters: number
 }
@@ -43,7 +45,11 @@ export async function retriesOf(deployment: Deployment, destinationId: string): 
       const retry = await codecs.retries(name).decode(value)
       if (retry.destinationId !== destinationId) continue
       retryRecords++
-      calls.add(retry.messageId)
+      if (!isRun(retry)) calls.add(placeKey(retry.origin))
+      else {
+        const { topic, partition } = retry.calls
+        for (const offset of offsetsOf(retry.calls)) calls.add(placeKey({ topic, partition, offset }))
+      }
     }
   }
   let deadLetters = 0
@@ -51,7 +57,7 @@ export async function retriesOf(deployment: Deployment, destinationId: string): 
     const { delivery } = await codecs.deadLetters.decode(value)
     if (delivery?.destinationId !== destinationId) continue
     deadLetters++
-    calls.add(delivery.messageId)
+    calls.add(placeKey(delivery.origin))
   }
   return { calls: calls.size, retryRecords, deadLetters }
 }

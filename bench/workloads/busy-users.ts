@@ -1,3 +1,4 @@
+import { deliveryIdIn, isRun, offsetsOf } from '../../src/core/delivery/deferred-run.ts'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -157,9 +158,18 @@ async function untilArrived(
 async function deferredIds({ kafka, topics, codecs, config }: Deployment): Promise<Set<string>> {
   const ids = new Set<string>()
   const log = silentLog
+  const messageIds = new Map<string, string>()
+  for await (const { partition, offset, value } of readRange({ kafka, topic: topics.calls, log }))
+    messageIds.set(`${partition}/${offset}`, (await codecs.calls.decode(value)).messageId)
   for (const { name } of config.retryTiers) {
     const range = readRange({ kafka, topic: topics.retry(name), log })
-    for await (const { value } of range) ids.add((await codecs.retries(name).decode(value)).id)
+    for await (const { value } of range) {
+      const record = await codecs.retries(name).decode(value)
+      if (!isRun(record)) ids.add(record.id)
+      else
+        for (const offset of offsetsOf(record.calls))
+          ids.add(deliveryIdIn(record, messageIds.get(`${record.calls.partition}/${offset}`)!))
+    }
   }
   return ids
 }

@@ -6,6 +6,7 @@ import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
 import { GroupSource } from '../adapters/kafka/group/group-source.ts'
 import { Brokers } from '../adapters/kafka/link/brokers.ts'
 import { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
+import { readPlaces, type PlacesSource } from '../adapters/kafka/read/read-range.ts'
 import { topicRanges } from '../adapters/kafka/read/topic-offsets.ts'
 import { keyAndValueOf, RecordEncoder } from '../adapters/kafka/wire/record-encoder.ts'
 import { KafkaSink } from '../adapters/kafka/write/record-sink.ts'
@@ -14,7 +15,7 @@ import { ForwarderCounts } from '../adapters/metrics/forwarder-metrics.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
 import type { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import type { Codecs } from '../adapters/schema-registry/codecs.ts'
-import type { KeyedRetryDelivery } from '../adapters/schema-registry/delivery-fields.ts'
+import type { KeyedRetryDelivery, KeyedTierRecord } from '../adapters/schema-registry/delivery-fields.ts'
 import { createSecrets } from '../adapters/secrets.ts'
 import { transportOf } from '../adapters/webhook/transport.ts'
 import type { Config } from '../config/config.ts'
@@ -25,6 +26,7 @@ import { defaultTrickle, queueWaitMs, startInFlightPerEndpoint } from '../core/p
 import { tierOfTopic } from '../core/topics.ts'
 import { messageOf } from '../errors.ts'
 import { Forwarder } from '../forwarder/forwarder.ts'
+import type { FetchedRecord } from '../forwarder/consume/record-source.ts'
 import type { Encoders } from '../forwarder/settle/record-publisher.ts'
 import { partActor } from '../operators/settings/actor.ts'
 import { because, checkStart } from './check-start.ts'
@@ -108,11 +110,17 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   const delays = new Map(retryTopics.map((topic) => [topic, tierOfTopic(topics, topic)!.delayMs]))
   // Connections of their own for the lag gauge: it must wait for nothing else, and nothing for it.
   const lagBrokers = closedWith(open, new Brokers(kafka))
+  // For the calls of runs: a fetch waits for what it asks for.
+  const callBrokers = closedWith(open, new Brokers(kafka))
+  const reading = new AbortController()
+  open.defer(() => reading.abort())
   const secrets = createSecrets(config.secretsKeys)
   const forwarder = new Forwarder({
     calls: sourceOf(config.groupId, [topics.calls]),
     retries: sourceOf(`${config.groupId}.retries`, retryTopics),
     decoders: { calls: codecs.calls, retries: codecs.retries(config.retryTiers[0]!.name) },
+    readCalls: (topic, partition, offsets) =>
+      readCalls({ kafka, brokers: callBrokers, log }, topic, partition, offsets, reading.signal),
     encoders: encodersOf(codecs),
     sink,
     settings,
@@ -193,9 +201,28 @@ export async function readyToWrite(codecs: Codecs, config: Config): Promise<void
   ])
 }
 
+/** The calls at these offsets, as far as they are there. */
+async function readCalls(
+  source: PlacesSource,
+  topic: string,
+  partition: number,
+  offsets: readonly number[],
+  signal: AbortSignal,
+): Promise<FetchedRecord[]> {
+  const places = offsets.map((offset) => ({ topic, partition, offset }))
+  const records = await readPlaces(source, places, signal)
+  return records.map((record) => ({
+    ...record,
+    header(name) {
+      const value = record.headers[name]
+      return Buffer.isBuffer(value) ? value : null
+    },
+  }))
+}
+
 /** Encoders of what a forwarder writes. */
 export function encodersOf(codecs: Codecs): Encoders {
-  const retries = new Map<string, RecordEncoder<KeyedRetryDelivery>>()
+  const retries = new Map<string, RecordEncoder<KeyedTierRecord>>()
   const deadLetters = new RecordEncoder(codecs.deadLetters)
   const events = new RecordEncoder(codecs.deliveries)
   const retriesOf = (tierName: string) => {
@@ -205,10 +232,11 @@ export function encodersOf(codecs: Codecs): Encoders {
   }
   return {
     retry: (tierName, record, headers) => retriesOf(tierName).encode(record.key, record, headers),
+    run: (tierName, run) => retriesOf(tierName).encode(null, run, {}),
     retryOf(tierName, record) {
       const { key, value } = keyAndValueOf(record)
-      // The schema that it was written with is known.
-      return { ...codecs.retries(tierName).tryDecode(value)!, key }
+      // The schema that it was written with is known, and `retry` wrote it.
+      return { ...(codecs.retries(tierName).tryDecode(value) as KeyedRetryDelivery), key }
     },
     deadLetter: (record, headers) => deadLetters.encode(record.rawKey, record, headers),
     event: (key, event) => events.encode(key, event),

@@ -74,13 +74,13 @@ export class Forwarder {
 
   /** Stop taking → finish what is on the wire → publish → commit; leaving the group comes after. */
   async #drain(): Promise<void> {
-    const { scheduler, dispatcher, publisher } = this.#stages
+    const { scheduler, dispatcher } = this.#stages
     scheduler.stop()
     dispatcher.stop()
     const deadline = steadyClock.now() + this.#parts.drainMs
     while (dispatcher.inFlight > 0 && steadyClock.now() < deadline) await delay(5)
     await Promise.race([
-      publisher.settled(),
+      this.#stages.flush(),
       delay(Math.max(0, deadline - steadyClock.now()), undefined, { ref: false }),
     ])
     // While Kafka is away there is no last commit: the next owner sends again what is not committed.

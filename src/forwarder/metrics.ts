@@ -11,8 +11,8 @@ export interface DestinationMetrics {
   /** One attempt at one URL; `deferred` is not an attempt and is not passed. */
   attempt(outcome: Outcome): void
   /** It was not attempted at one URL. */
-  deferral(reason: DeferralReason): void
-  disposition(label: DispositionLabel): void
+  deferral(reason: DeferralReason, count?: number): void
+  disposition(label: DispositionLabel, count?: number): void
   deadLetter(reason: string): void
   /** Its condition left a call out; `isFault`: because it could not be evaluated. */
   filtered(isFault: boolean): void
@@ -68,7 +68,7 @@ export interface ForwarderGauges {
 export interface ForwarderMetrics {
   /** `none` stands for records that never had a destination. */
   destination(id: string): DestinationMetrics
-  retryScheduled(tier: string): void
+  retryScheduled(tier: string, count?: number): void
   /** From the due time to the start of the attempt. */
   retryLateness(seconds: number): void
   lostOffsets(topic: string, count: number): void

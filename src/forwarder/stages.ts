@@ -15,6 +15,7 @@ import type { ForwarderMetrics } from './metrics.ts'
 import { CallPlanner } from './plan/call-planner.ts'
 import { ConditionWatch, maxEvaluationMs, FilterFaults } from './plan/condition-watch.ts'
 import type { OpenSecret } from './plan/destination-runtime.ts'
+import type { ReadCalls } from './plan/due-run.ts'
 import { Erased, Suppressed } from './plan/erased.ts'
 import type { Decoders, ErasureSource, SettingsSource, SuppressionSource, Planner } from './plan/planner.ts'
 import { RetryPlanner } from './plan/retry-planner.ts'
@@ -35,6 +36,8 @@ export interface ForwarderParts {
   calls: RecordSource
   retries: RecordSource
   decoders: Decoders
+  /** Of the calls' topic. */
+  readCalls: ReadCalls
   encoders: Encoders
   sink: RecordSink
   settings: SettingsSource
@@ -77,6 +80,7 @@ export class Stages {
   readonly lag: Lag
   readonly limits: DestinationLimits
   readonly settledVersion: SettledVersion
+  readonly #settler: Settler
   readonly #parts: ForwarderParts
 
   /**
@@ -93,7 +97,7 @@ export class Stages {
         this.limits.tick(steadyClock.now())
         this.pumpAll()
       },
-      flush: () => this.publisher.settled(),
+      flush: () => this.flush(),
       offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
     }
     this.publisher = new RecordPublisher(parts.sink, parts.maxRecordBytes, failed)
@@ -115,6 +119,7 @@ export class Stages {
     const erased = new Erased(parts.erasures)
     const suppressed = new Suppressed(parts.suppressions)
     const settler = new Settler({ ...written, ledger: this.ledger, erased, suppressed })
+    this.#settler = settler
     const reports = new AttemptReports({ ...parts, ledger: this.ledger })
     this.dispatcher = new Dispatcher(settler, reports, new Slots(parts.maxInFlight))
     this.routing = new Routing({
@@ -160,6 +165,8 @@ export class Stages {
     const retryPlanner = new RetryPlanner({
       ...shared,
       decoder: parts.decoders.retries,
+      callDecoder: parts.decoders.calls,
+      readCalls: (...place) => parts.readCalls(...place),
       policy: parts.policy,
       tierDelayMs: (topic) => parts.tierDelayMs(topic),
       erased,
@@ -180,6 +187,12 @@ export class Stages {
       isStalled: () => this.calls.isStalled || this.retries.isStalled,
     })
     this.lag = new Lag([this.calls, this.retries], (topics) => parts.endOffsets(topics))
+  }
+
+  /** Publishes all that is to be published. Resolves once the broker has it. */
+  flush(): Promise<void> {
+    this.#settler.flush()
+    return this.publisher.settled()
   }
 
   /** Queues that were not allowed to start anything, or found no slot, may be now. */

@@ -13,6 +13,7 @@ import { PostriderError } from '../../src/errors.ts'
 import type { Attempt } from '../../src/forwarder/send/active-delivery.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder, SuppressionSource } from '../../src/forwarder/plan/planner.ts'
+import type { FetchedRecord } from '../../src/forwarder/consume/record-source.ts'
 import { someCall } from '../support/calls/calls.ts'
 import {
   encoded,
@@ -106,15 +107,23 @@ async function engine(
       return Promise.resolve()
     },
   }
+  /** What a run's calls are read from. */
+  const kept = new Map<number, FetchedRecord>()
   const forwarder = new Forwarder({
     calls,
     retries,
     decoders: { calls: decoder<AnalyticsCall>(), retries: decoder(given.readRetry) },
+    readCalls: (_topic, _partition, offsets) => Promise.resolve(offsets.flatMap((at) => kept.get(at) ?? [])),
     encoders: {
       retry(_, record) {
         counts.encoded++
         keys.push(record.key)
         return encoded(JSON.stringify(record))
+      },
+      run(_, run) {
+        counts.encoded++
+        keys.push(null)
+        return encoded(JSON.stringify(run))
       },
       retryOf: (_, record) => JSON.parse(textOf(record)) as RetryDelivery & { key: Uint8Array | null },
       deadLetter(record) {
@@ -190,7 +199,9 @@ async function engine(
     let next = 0
     return (value: string, key = 'u-1') => {
       const offset = next++
-      const records = fetched([record(offset, key, value)])
+      const one = record(offset, key, value)
+      if (source === calls) kept.set(offset, one)
+      const records = fetched([one])
       source.listener!.fetched(topic, 0, { records, from: offset, to: offset + 1 })
     }
   }
@@ -201,6 +212,7 @@ async function engine(
     retries,
     clients,
     appended,
+    kept,
     keys,
     told,
     counts,

@@ -53,12 +53,12 @@ export class DestinationCounters implements DestinationMetrics {
     this.responses[codeClass < codeClasses.length ? codeClass : 0]!++
   }
 
-  disposition(label: DispositionLabel): void {
-    this.dispositions[dispositionIndex[label]]!++
+  disposition(label: DispositionLabel, count = 1): void {
+    this.dispositions[dispositionIndex[label]]! += count
   }
 
-  deferral(reason: DeferralReason): void {
-    this.deferrals[deferralIndex[reason]]!++
+  deferral(reason: DeferralReason, count = 1): void {
+    this.deferrals[deferralIndex[reason]]! += count
   }
 
   filtered(isFault: boolean): void {

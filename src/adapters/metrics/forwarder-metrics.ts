@@ -53,8 +53,8 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
     return this.#destinations.size - others < this.#maxDestinations
   }
 
-  retryScheduled(tier: string): void {
-    add(this.#retries, tier, 1)
+  retryScheduled(tier: string, count = 1): void {
+    add(this.#retries, tier, count)
   }
 
   retryLateness(seconds: number): void {

@@ -8,8 +8,8 @@ import type { Membership } from '../../core/audience/membership.ts'
 import type { Suppression } from '../../core/suppression/suppressions.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import type { SettingsEventFields } from '../folded-log/settings-record.ts'
-import { deadLetters, retryDeliveries } from './delivery-fields.ts'
-import type { KeyedRetryDelivery } from './delivery-fields.ts'
+import { deadLetters, tierRecords } from './delivery-fields.ts'
+import type { KeyedTierRecord } from './delivery-fields.ts'
 import { RecordCodec } from './record-codec.ts'
 import type { Mapping } from './record-codec.ts'
 import { RecordReader } from './record-reader.ts'
@@ -21,7 +21,7 @@ import { subjectOf } from './subjects.ts'
 export interface Codecs {
   calls: RecordCodec<AnalyticsCall>
   /** All tiers share one schema and read each other's records; each writes under its own topic's subject. */
-  retries(tierName: string): RecordCodec<KeyedRetryDelivery>
+  retries(tierName: string): RecordCodec<KeyedTierRecord>
   deadLetters: RecordCodec<DeadLetter>
   settings: RecordCodec<SettingsEventFields>
   deliveries: RecordCodec<DeliveryEvent>
@@ -58,14 +58,14 @@ export function createCodecs(options: {
     reader = readerOf(name, () => [subjectOf(topic)]),
   ) => new RecordCodec<T>(subjectOf(topic), recordSchema(name), registry, reader, mapping)
 
-  const retries = new Map<string, RecordCodec<KeyedRetryDelivery>>()
+  const retries = new Map<string, RecordCodec<KeyedTierRecord>>()
   const retryReader = readerOf('retryDelivery', () => [...retries.values()].map(({ subject }) => subject))
   return {
     calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', sameFields),
     retries(tierName) {
       let found = retries.get(tierName)
       if (found === undefined) {
-        found = codec(topics.retry(tierName), 'retryDelivery', retryDeliveries, retryReader)
+        found = codec(topics.retry(tierName), 'retryDelivery', tierRecords, retryReader)
         retries.set(tierName, found)
       }
       return found

@@ -8,12 +8,15 @@ import type {
   EndpointOutcome,
   RetryDelivery,
 } from '../../core/delivery/delivery.ts'
+import { isRun, pairsOf, runAttempts, spanOf, type DeferredRun } from '../../core/delivery/deferred-run.ts'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Mapping } from './record-codec.ts'
 
 /** The call's Kafka key stands in the record too, for readers of other languages; it may be left out here. */
 export type KeyedRetryDelivery = RetryDelivery & { key?: Uint8Array | null }
+/** What the tiers hold. */
+export type KeyedTierRecord = KeyedRetryDelivery | DeferredRun
 
 type Fields<T, K extends keyof T, Unknown> = Omit<T, K> & Record<K, T[K] | Unknown>
 type OutcomeFields = Fields<EndpointOutcome, 'kind', 'unknown'>
@@ -22,16 +25,82 @@ type DeliveryFields = Omit<Delivery, 'type' | 'outcomes'> & {
   type: CallType | 'unknown'
   outcomes: readonly OutcomeFields[]
 }
-type RetryFields = DeliveryFields & Pick<RetryDelivery, 'scheduledAt' | 'owner' | 'from'>
+interface RunFields {
+  urlId: string | null
+  offsets: number[]
+}
+type RetryFields = DeliveryFields &
+  Pick<RetryDelivery, 'scheduledAt' | 'owner' | 'from'> & { run: RunFields | null }
 type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {
   reason: DeadLetterReason | 'unknown'
   delivery: DeliveryFields | null
 }
 
-export const retryDeliveries: Mapping<KeyedRetryDelivery> = {
-  toFields: (record) => (record.key === undefined ? { ...record, key: null } : record),
+export const tierRecords: Mapping<KeyedTierRecord> = {
+  toFields: (record) =>
+    isRun(record) ? fieldsOfRun(record) : { ...record, key: record.key ?? null, run: null },
   // Thousands a second come due while an endpoint is down: what avsc read has the same fields, and is not copied.
-  fromFields: (read) => known(read as RetryFields) as KeyedRetryDelivery,
+  fromFields(read) {
+    const fields = read as RetryFields
+    if (fields.run !== null) return runOf(fields, fields.run)
+    return known(fields) as RetryFields & KeyedRetryDelivery
+  },
+}
+
+const noBytes = new Uint8Array(0)
+
+function fieldsOfRun(run: DeferredRun): RetryFields {
+  const {
+    destinationId,
+    urlId,
+    endpointIds,
+    calls,
+    timesScheduled,
+    firstScheduledAt,
+    scheduledAt,
+    owner,
+    from,
+  } = run
+  const { start, offsets } = pairsOf(calls)
+  return {
+    ...{ id: '', messageId: '', sourceId: '', destinationId, userIds: [], key: null, type: 'unknown' },
+    ...{
+      body: noBytes,
+      endpointIds,
+      attempts: runAttempts,
+      timesScheduled,
+      firstAttemptAt: null,
+      firstScheduledAt,
+    },
+    ...{ notBefore: null, outcomes: [], lastResponse: null, scheduledAt, owner, from },
+    origin: { topic: calls.topic, partition: calls.partition, offset: start, appendedAt: null },
+    run: { urlId, offsets },
+  }
+}
+
+function runOf(fields: RetryFields, { urlId, offsets }: RunFields): DeferredRun {
+  const { destinationId, endpointIds, timesScheduled, firstScheduledAt, scheduledAt, owner, from, origin } =
+    fields
+  const { topic, partition, offset } = origin
+  const calls = spanOf(topic, partition, offset, offsets)
+  if (calls === null || firstScheduledAt === null)
+    throw new PostriderError(
+      'undecodable',
+      `the deliveries for ${destinationId} name no calls that can be read`,
+    )
+  return {
+    ...{
+      destinationId,
+      urlId,
+      endpointIds,
+      calls,
+      timesScheduled,
+      firstScheduledAt,
+      scheduledAt,
+      owner,
+      from,
+    },
+  }
 }
 
 export const deadLetters: Mapping<DeadLetter> = {

@@ -1,4 +1,7 @@
+import { isRun, type TierRecord } from './deferred-run.ts'
 import type { RetryDelivery } from './delivery.ts'
+
+type Times = Pick<RetryDelivery, 'scheduledAt' | 'firstAttemptAt' | 'firstScheduledAt' | 'notBefore'>
 
 /** Clocks of machines in good order differ by less, in ms. */
 const ordinarySkewMs = 5_000
@@ -10,7 +13,19 @@ const ordinarySkewMs = 5_000
  * reason its window has begun by then, be it that the record names no beginning.
  * @param appendedAt epoch ms, by the broker's clock; null where it is not known, then all stays as it is
  */
-export function withoutFuture(retry: RetryDelivery, appendedAt: number | null): RetryDelivery {
+export function withoutFuture(record: RetryDelivery, appendedAt: number | null): RetryDelivery
+export function withoutFuture(record: TierRecord, appendedAt: number | null): TierRecord
+export function withoutFuture(record: TierRecord, appendedAt: number | null): TierRecord {
+  if (!isRun(record)) return timesWithoutFuture(record, appendedAt)
+  const { scheduledAt, firstScheduledAt } = record
+  const times: Times = { scheduledAt, firstScheduledAt, firstAttemptAt: null, notBefore: null }
+  const right = timesWithoutFuture(times, appendedAt)
+  return right === times
+    ? record
+    : { ...record, scheduledAt: right.scheduledAt, firstScheduledAt: right.firstScheduledAt! }
+}
+
+function timesWithoutFuture<T extends Times>(retry: T, appendedAt: number | null): T {
   if (appendedAt === null) return retry
   const { scheduledAt, firstAttemptAt, firstScheduledAt, notBefore } = retry
   const latest = appendedAt + ordinarySkewMs

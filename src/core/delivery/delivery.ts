@@ -101,6 +101,7 @@ export const deadLetterReasons = [
   'invalid_call',
   'internal_error',
   'too_large',
+  'call_removed',
 ] as const
 export type DeadLetterReason = (typeof deadLetterReasons)[number]
 

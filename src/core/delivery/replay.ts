@@ -29,6 +29,8 @@ export function planReplay(deadLetter: DeadLetter, terms: ReplayTerms): Replay {
   if (deadLetter.omittedBytes !== null)
     return refused(`its ${deadLetter.omittedBytes} bytes were too large to keep`)
   if (deadLetter.reason === 'too_large') return refused('it is too large for a retry topic')
+  if (deadLetter.reason === 'call_removed')
+    return refused('retention had removed its call before it was sent')
   if (deadLetter.delivery) return planDelivery(deadLetter.delivery, terms)
   if (deadLetter.raw === null) return refused('its record had no value')
   const { topic } = deadLetter.origin

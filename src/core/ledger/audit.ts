@@ -27,7 +27,7 @@ interface Watched {
   before: readonly OffsetRun[]
 }
 
-/** What is known of a record in a tier or among the dead letters. */
+/** What is known of a delivery in a tier, or of a record among the dead letters. */
 export interface PublishedRecord extends Copy {
   /** Null where there is none, or it cannot be read; so is `deliveryId`. */
   destinationId: string | null
@@ -99,9 +99,14 @@ export class Audit {
     this.#countRecord(place, offset)
   }
 
-  addRetry(record: PublishedRecord): void {
+  /** A record of a tier, with its delivery, or those of a run. */
+  addRetry(place: Place, deliveries: Iterable<PublishedRecord>): void {
     this.#read.retries++
-    this.#countRecord(record, record.offset)
+    this.#countRecord(place, place.offset)
+    for (const delivery of deliveries) this.#addScheduled(delivery)
+  }
+
+  #addScheduled(record: PublishedRecord): void {
     const sums = this.#tierSums(record.destinationId)
     const kind = record.from ? this.#classOf(record, record.from) : 'replay'
     if (kind === 'fact') this.#found(record, 'foundRetries')

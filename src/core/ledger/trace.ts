@@ -1,6 +1,8 @@
 // What topics hold about a call beside the call itself, without anything of the call's content: neither its body nor
 // whose it is. Times are epoch milliseconds.
+import type { CallSpan, DeferredRun } from '../delivery/deferred-run.ts'
 import { urlIdOf, type DeadLetter, type DeadLetterReason, type RetryDelivery } from '../delivery/delivery.ts'
+import { isInRuns } from '../offsets/finished-offsets.ts'
 import type { Tier } from '../topics.ts'
 import type { DeliveryEvent, DispositionLabel, NotPlannedReason } from './delivery-event.ts'
 import type { HeldBy, DestinationCounts, Tally } from './tally.ts'
@@ -94,12 +96,25 @@ export interface DeadLetterTrace extends TraceBase {
   attempts: number | null
 }
 
+/** Calls that lie in a tier as a run: nothing in it names them but where they lie. */
+export interface RunTrace extends TraceBase {
+  kind: 'run'
+  calls: CallSpan
+  /** The record of a tier that they were in before; null where each came from the call's own record. */
+  from: Place | null
+  destinationId: string
+  ofUrlId: string | null
+  tier: string
+  dueAt: number
+}
+
 export type Trace = PlannedTrace | AttemptTrace | DispositionTrace | RetryTrace | DeadLetterTrace
 
-/** Null for events that are about no single call, or that say less than is needed. */
+/** Null for events that are about no single call or run, or that say less than is needed. */
 export function traceOfEvent(event: DeliveryEvent, place: Place): Trace | null {
   const { at, owner, topic, partition, firstOffset, destinationId, messageId, deliveryId } = event
-  if (messageId === null || topic === null || partition === null || firstOffset === null) return null
+  if (messageId === null) return traceOfRunsEnd(event, place)
+  if (topic === null || partition === null || firstOffset === null) return null
   const base = { place, at, owner, of: { topic, partition, offset: firstOffset } }
   const ofUrlId =
     deliveryId === null || destinationId === null
@@ -136,6 +151,40 @@ export function traceOfEvent(event: DeliveryEvent, place: Place): Trace | null {
     default:
       return null
   }
+}
+
+/** What was left of a run ended as a whole. */
+function traceOfRunsEnd(event: DeliveryEvent, place: Place): DispositionTrace | null {
+  const { at, owner, topic, partition, firstOffset, destinationId, urlId, disposition, reason } = event
+  if (topic === null || partition === null || firstOffset === null) return null
+  if (event.type !== 'disposition' || destinationId === null || disposition === null) return null
+  return {
+    ...{ kind: 'disposition', place, at, owner, of: { topic, partition, offset: firstOffset } },
+    ...{ destinationId, ofUrlId: urlId, disposition, attempts: 0, reason },
+    ...{ detail: null, tier: null, dueAt: null, notBefore: null },
+  }
+}
+
+export function traceOfRun(run: DeferredRun, tier: Tier, place: Place): RunTrace {
+  const { scheduledAt, owner, calls, from, destinationId, urlId } = run
+  return {
+    ...{ kind: 'run', place, at: scheduledAt, owner, calls, from: from && placeOf(from), destinationId },
+    ...{ ofUrlId: urlId, tier: tier.name, dueAt: scheduledAt + tier.delayMs },
+  }
+}
+
+/** What a run says of one of its calls: that it was put off, and the record that it lies in. Null: it is none of them. */
+export function tracesInRun(run: RunTrace, call: Place): [DispositionTrace, RetryTrace] | null {
+  const { place, at, owner, calls, destinationId, ofUrlId, tier, dueAt } = run
+  const isIn =
+    calls.topic === call.topic && calls.partition === call.partition && isInRuns(calls.runs, call.offset)
+  if (!isIn) return null
+  const from = run.from ?? call
+  const shared = { place, at, owner, destinationId, ofUrlId, tier, dueAt, notBefore: null, attempts: 0 }
+  return [
+    { ...shared, kind: 'disposition', of: from, disposition: 'deferred', reason: null, detail: null },
+    { ...shared, kind: 'retry', origin: call, from },
+  ]
 }
 
 export function traceOfRetry(retry: RetryDelivery, tier: Tier, place: Place): RetryTrace {

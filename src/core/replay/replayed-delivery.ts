@@ -11,23 +11,30 @@ export const replayOwner = (id: string): string => `replay/${id}`
 export const replayOfOwner = (owner: string | null): string | null =>
   owner?.startsWith('replay/') ? owner.slice('replay/'.length) : null
 
+type ChosenBy = Pick<CallRange, 'types' | 'events' | 'user' | 'messageId'>
+
+/** Whether a call is one of those that a replay asks for. */
+export function isChosen(call: AnalyticsCall, { types, events, user, messageId }: ChosenBy): boolean {
+  const { type, event } = call
+  if (messageId !== null && call.messageId !== messageId) return false
+  if (user !== null && !usersOf(call).includes(user)) return false
+  if (types !== null && !types.includes(type as CallType)) return false
+  if (events === null) return true
+  // Names of events alone ask for `track` calls alone.
+  return type === 'track' ? event !== null && events.includes(event) : types !== null
+}
+
 /**
  * The deliveries that today's settings plan of a call, as far as the replay wants them: what a destination does not
  * choose today it does not get, whatever it was when the call came in.
  */
 export function replayPlan(
   call: AnalyticsCall,
-  { types, events, user, messageId }: Pick<CallRange, 'types' | 'events' | 'user' | 'messageId'>,
+  range: ChosenBy,
   destination: Destination,
   { sources }: Pick<SettingsState, 'sources'>,
 ): PlannedDestination[] {
-  const { type, event } = call
-  if (messageId !== null && call.messageId !== messageId) return []
-  if (user !== null && !usersOf(call).includes(user)) return []
-  if (types !== null && !types.includes(type as CallType)) return []
-  // Names of events alone ask for `track` calls alone.
-  const isNamed = type === 'track' ? event !== null && events?.includes(event) : types !== null
-  if (events !== null && !isNamed) return []
+  if (!isChosen(call, range)) return []
   const destinations = new Map([[destination.id, destination]])
   return (planCall(call, { sources, destinations }) ?? []).filter(({ reason }) => reason === null)
 }
@@ -47,12 +54,11 @@ export function replayedCall(
   call: AnalyticsCall,
   body: Uint8Array,
   origin: Origin,
-  { deliveryId }: PlannedDestination,
+  id: string,
   kind: ReplayKind,
   { job, destination, now }: ReplayedTerms,
 ): RetryDelivery {
   const { messageId, sourceId, type } = call
-  const id = deliveryId!
   const urlId = urlIdOf({ id, messageId, destinationId: destination.id })
   return {
     id: kind === 'delivered' ? `${id}:${job.id}` : id,

@@ -1,4 +1,5 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { DeferredRun } from '../../core/delivery/deferred-run.ts'
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import {
@@ -10,7 +11,7 @@ import {
 } from '../../core/ledger/delivery-event.ts'
 import { ResultCodes } from '../../core/ledger/result-codes.ts'
 import { unclaimed } from '../../core/offsets/read-position.ts'
-import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { Work } from '../consume/assigned-partition.ts'
 import type { TopicPartition } from '../consume/record-source.ts'
 import type { Log } from '../log.ts'
 import type { Attempt, ActiveDelivery } from '../send/active-delivery.ts'
@@ -67,7 +68,7 @@ export class Ledger implements TallySink {
   }
 
   /** @param plan every destination of the call's source */
-  planned(work: RecordProgress, call: AnalyticsCall, plan: PlannedDestination[]): void {
+  planned(work: Work, call: AnalyticsCall, plan: PlannedDestination[]): void {
     this.#record('planned', work, {
       messageId: call.messageId,
       sourceId: call.sourceId,
@@ -113,17 +114,22 @@ export class Ledger implements TallySink {
   }
 
   /** For a delivery that is not active: it hops to another tier, or ends after it waited in one. */
-  moved(
-    work: RecordProgress,
-    delivery: Delivery,
-    disposition: DispositionLabel,
-    details: DispositionDetails,
-  ): void {
+  moved(work: Work, delivery: Delivery, disposition: DispositionLabel, details: DispositionDetails): void {
     this.append(this.prepareMove(work, delivery, disposition, details))
   }
 
+  /** For all that is left of a run, which ends unsent: one event, by the record that it lies in. */
+  runEnded(
+    work: Work,
+    { destinationId, urlId }: DeferredRun,
+    disposition: DispositionLabel,
+    reason: string,
+  ): void {
+    this.#record('disposition', work, { destinationId, urlId, attempt: 0, disposition, reason })
+  }
+
   /** For a delivery that a pause holds before it is active. A tally names it, so it is recorded as those of `disposed` are. */
-  held(work: RecordProgress, delivery: DeliveryIds & Pick<Delivery, 'attempts'>, pauseId: string): void {
+  held(work: Work, delivery: DeliveryIds & Pick<Delivery, 'attempts'>, pauseId: string): void {
     if (!this.everything && delivery.type !== 'delete') return
     const { attempts: attempt } = delivery
     this.#record('disposition', work, {
@@ -136,7 +142,7 @@ export class Ledger implements TallySink {
 
   /** Like `moved`, to be written by `append` later: a few bytes that hold nothing else in memory. */
   prepareMove(
-    work: RecordProgress,
+    work: Work,
     delivery: Delivery,
     disposition: DispositionLabel,
     details: DispositionDetails,
@@ -151,7 +157,7 @@ export class Ledger implements TallySink {
 
   /** For a record that no destination gets, or that never becomes a delivery. */
   recordDisposed(
-    work: RecordProgress,
+    work: Work,
     disposition: DispositionLabel,
     details: { reason?: string; detail?: string },
     call: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null,
@@ -205,11 +211,11 @@ export class Ledger implements TallySink {
     })
   }
 
-  #record(type: DeliveryEventType, work: RecordProgress, given: Partial<DeliveryEvent>): void {
+  #record(type: DeliveryEventType, work: Work, given: Partial<DeliveryEvent>): void {
     this.append(this.#prepare(type, work, given))
   }
 
-  #prepare(type: DeliveryEventType, work: RecordProgress, given: Partial<DeliveryEvent>): LedgerRecord {
+  #prepare(type: DeliveryEventType, work: Work, given: Partial<DeliveryEvent>): LedgerRecord {
     const { topic, partition } = work.partition
     const event = deliveryEvent(type, Date.now(), given)
     event.topic = topic

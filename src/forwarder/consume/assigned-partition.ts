@@ -65,6 +65,7 @@ export class AssignedPartition {
   #bytes = 0
   /** The head, once it was read. */
   #first: FetchedRecord | null = null
+  #work: RecordProgress | null = null
 
   constructor(topic: string, partition: number, owner: PartitionOwner) {
     this.topic = topic
@@ -131,19 +132,26 @@ export class AssignedPartition {
     return this.peekAhead(0)?.timestamp ?? null
   }
 
+  /** The work that the head is, before it is taken and from then on; call it only after `peek` gave one. */
+  get work(): RecordProgress {
+    const { sequences, next } = this.#batches[0]!
+    return (this.#work ??= new RecordProgress(this, sequences[next]!, this.peek()!))
+  }
+
   /** Takes the head; call it only after `peek` gave one. */
   next(): RecordProgress {
-    const record = this.peek()!
+    const { work } = this
     const batch = this.#batches[0]!
-    const sequence = batch.sequences[batch.next++]!
+    batch.next++
     this.#buffered--
     if (batch.next === batch.places.length) {
       this.#batches.shift()
       this.#bytes -= batch.records.bytes
     }
     this.#first = null
+    this.#work = null
     this.head = null
-    return new RecordProgress(this, sequence, record)
+    return work
   }
 
   /** The partition is lost: nothing of it is sent or finished any more. */
@@ -153,6 +161,7 @@ export class AssignedPartition {
     this.#buffered = 0
     this.#bytes = 0
     this.#first = null
+    this.#work = null
     this.head = null
     if (this.blockedTimer) clearTimeout(this.blockedTimer)
     this.blockedTimer = null
@@ -171,8 +180,29 @@ interface BufferedBatch {
   next: number
 }
 
+/** What a delivery is made of, and where its result goes: a record that was taken, or one call of a run. */
+export interface Work {
+  readonly partition: AssignedPartition
+  /** Of the record. */
+  readonly offset: number
+  /** The W3C trace that the producer of the call, or of the record, named in its headers. */
+  readonly traceparent: string | null
+  /** When the broker appended the record, epoch milliseconds; null when it does not say. */
+  readonly appendedAt: number | null
+  /** The record's topic, partition and offset. */
+  readonly place: Origin
+  /** The owner that its results are recorded under. */
+  readonly owner: string
+  /** The record is a run: the delivery can be put off again without a copy of it. */
+  readonly isOfRun: boolean
+  /** An attempt that did not get the delivery delivered has ended like that (see ResultCodes). */
+  attemptEnded(result: number): void
+  /** The delivery has this result (see ResultCodes). Everything published for it must be with the broker. */
+  finishOne(result: number): void
+}
+
 /** A record that was taken: finished once all its deliveries are. */
-export class RecordProgress {
+export class RecordProgress implements Work {
   readonly partition: AssignedPartition
   readonly sequence: number
   readonly offset: number
@@ -180,6 +210,7 @@ export class RecordProgress {
   readonly traceparent: string | null
   /** When the broker appended the record, epoch milliseconds; null when it does not say. */
   readonly appendedAt: number | null
+  readonly isOfRun = false
   /** Deliveries that are not finished yet. */
   remaining = 1
 
@@ -202,6 +233,11 @@ export class RecordProgress {
     return this.partition.ledger.owner
   }
 
+  /** Of a run: one of its calls, by the call's own record; null where that is gone. */
+  member(call: Pick<FetchedRecord, 'header'> | null): RunMember {
+    return new RunMember(this, call && traceparentOf(call))
+  }
+
   /** An attempt of one of its deliveries that did not get it delivered has ended like that (see ResultCodes). */
   attemptEnded(result: number): void {
     this.partition.ledger.addAttempt(this.offset, result, this.remaining === 0)
@@ -217,9 +253,49 @@ export class RecordProgress {
   }
 }
 
-function traceparentOf(record: FetchedRecord): string | null {
+function traceparentOf(record: Pick<FetchedRecord, 'header'>): string | null {
   const text = record.header('traceparent')?.toString('latin1')
   return text !== undefined && isTraceparent(text) ? text : null
+}
+
+/** One call of a run: its results are recorded for the run's record, which is finished once all of them are. */
+class RunMember implements Work {
+  readonly isOfRun = true
+  readonly traceparent: string | null
+  readonly #run: RecordProgress
+
+  constructor(run: RecordProgress, traceparent: string | null) {
+    this.#run = run
+    this.traceparent = traceparent
+  }
+
+  get partition(): AssignedPartition {
+    return this.#run.partition
+  }
+
+  get offset(): number {
+    return this.#run.offset
+  }
+
+  get appendedAt(): number | null {
+    return this.#run.appendedAt
+  }
+
+  get place(): Origin {
+    return this.#run.place
+  }
+
+  get owner(): string {
+    return this.#run.owner
+  }
+
+  attemptEnded(result: number): void {
+    this.#run.attemptEnded(result)
+  }
+
+  finishOne(result: number): void {
+    this.#run.finishOne(result)
+  }
 }
 
 /** The record of an own partition that is next, and waits to be taken. */

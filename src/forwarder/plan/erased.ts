@@ -1,7 +1,7 @@
 import { type AnalyticsCall, usersOf } from '../../core/call/analytics-call.ts'
 import type { DeadLetterReason, RetryDelivery, Delivery } from '../../core/delivery/delivery.ts'
 import { erasableDelivery, erasableRecord } from '../../core/erasure/erasable.ts'
-import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { Work } from '../consume/assigned-partition.ts'
 import type { ActiveDelivery } from '../send/active-delivery.ts'
 import type { ErasureSource, SuppressionSource } from './planner.ts'
 
@@ -34,7 +34,7 @@ export class Erased {
 
   /** A record that is no delivery; `call` is null when it cannot be read. */
   isRecordErased(
-    work: RecordProgress,
+    work: Work,
     key: Buffer | null,
     call: AnalyticsCall | null,
     reason: DeadLetterReason,

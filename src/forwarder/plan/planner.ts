@@ -1,5 +1,6 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import type { DeadLetterReason, RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { TierRecord } from '../../core/delivery/deferred-run.ts'
+import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import type { SuppressibleCall } from '../../core/suppression/suppressions.ts'
@@ -83,7 +84,7 @@ export interface RecordDecoder<T> {
 export interface Decoders {
   calls: RecordDecoder<AnalyticsCall>
   /** All tiers share one schema. */
-  retries: RecordDecoder<RetryDelivery>
+  retries: RecordDecoder<TierRecord>
 }
 
 /** The settings, live. */

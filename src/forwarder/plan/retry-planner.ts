@@ -1,12 +1,15 @@
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { withoutFuture } from '../../core/delivery/clock-ahead.ts'
+import { isRun, type DeferredRun, type TierRecord } from '../../core/delivery/deferred-run.ts'
 import { checkRetry, type RetryDelivery } from '../../core/delivery/delivery.ts'
 import { hopTier, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownCopy } from '../../core/own-bytes.ts'
-import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
+import type { Block, AssignedPartition, Work } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
 import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
+import { DueRun, type DueMember, type ReadCalls } from './due-run.ts'
 import type { Erased } from './erased.ts'
 import {
   type RecordDecoder,
@@ -20,57 +23,144 @@ import {
 } from './planner.ts'
 
 export interface RetryPlannerParts extends PlannerParts {
-  decoder: RecordDecoder<RetryDelivery>
+  decoder: RecordDecoder<TierRecord>
+  /** Of the calls that a run stands for. */
+  callDecoder: RecordDecoder<AnalyticsCall>
+  readCalls: ReadCalls
   /** The delay of the tier that a retry topic stands for, in ms. */
   tierDelayMs(topic: string): number
   policy: RetryPolicy
   erased: Erased
 }
 
+/** A delivery that is due, with what it takes to begin it. */
+interface Due {
+  retry: RetryDelivery
+  key: string | null
+  dueAt: number
+  /** Takes it from its partition. */
+  take(): Work
+}
+
 /**
- * Retry tiers: the head is due when it was scheduled plus the tier's delay, never early; then the same engine sends it.
+ * Retry tiers: the head is due when it was scheduled plus the tier's delay, never early; then the same engine sends it. A
+ * run is taken call by call.
  */
 export class RetryPlanner implements Planner {
   readonly #parts: RetryPlannerParts
+  /** Runs at the head of their partition of which something may have been taken. */
+  readonly #runs = new WeakMap<AssignedPartition, DueRun>()
 
   constructor(parts: RetryPlannerParts) {
     this.#parts = parts
   }
 
   planNext(partition: AssignedPartition): Block | null {
-    const { budget, settler, policy, erased, suppressed, dispatcher } = this.#parts
+    const { budget, settler, erased, suppressed } = this.#parts
     if (budget.isFull) return { kind: 'full' }
     const record = partition.peek()!
     try {
-      const retry = (partition.head as RetryDelivery | null) ?? this.#decode(partition)
-      if ('kind' in retry) return retry
-      partition.head = retry
-      const now = Date.now()
-      const dueAt = retry.scheduledAt + this.#parts.tierDelayMs(partition.topic)
-      if (dueAt > now) return { kind: 'until', at: dueAt }
+      const head = (partition.head as TierRecord | null) ?? this.#decode(partition)
+      if ('kind' in head) return head
+      partition.head = head
+      const dueAt = head.scheduledAt + this.#parts.tierDelayMs(partition.topic)
+      if (dueAt > Date.now()) return { kind: 'until', at: dueAt }
       const pending = erased.pending() ?? suppressed.pending()
       if (pending) return { kind: 'pending', settled: pending }
-      if (erased.isRetryErased(retry, keyOf(record.key))) {
-        settler.eraseRetry(partition.next(), retry)
-        return null
-      }
-      if (suppressed.isRetrySuppressed(retry, keyOf(record.key))) {
-        settler.skipRetry(partition.next(), retry, 'suppressed')
-        return null
-      }
-      const hop = hopTier(retry, now, policy)
-      if (hop) {
-        if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
-        settler.hop(partition.next(), keyOf(record.key), hop, retry)
-        return null
-      }
-      return this.#send(partition, retry, dueAt)
+      if (isRun(head)) return this.#planRun(partition, head, dueAt)
+      const take = () => partition.next()
+      return this.#plan(partition, { retry: head, key: keyOf(record.key), dueAt, take })
     } catch (error) {
       const { reason, detail } = refusalOf(error)
-      const retry = partition.head as RetryDelivery | null
-      settler.deadRecord(partition.next(), record, reason, detail, null, retry)
+      const head = partition.head as TierRecord | null
+      const about = head === null || isRun(head) ? null : head
+      const left = this.#runs.get(partition)?.left ?? 1
+      const work = partition.next()
+      // One result for all that is left of a run: its record is kept as a whole.
+      if (work.remaining > 1) work.remaining -= left - 1
+      settler.deadRecord(work, record, reason, detail, null, about)
       return null
     }
+  }
+
+  #plan(partition: AssignedPartition, due: Due): Block | null {
+    const { settler, policy, erased, suppressed, dispatcher } = this.#parts
+    const { retry, key, take } = due
+    if (erased.isRetryErased(retry, key)) {
+      settler.eraseRetry(take(), retry)
+      return null
+    }
+    if (suppressed.isRetrySuppressed(retry, key)) {
+      settler.skipRetry(take(), retry, 'suppressed')
+      return null
+    }
+    const hop = hopTier(retry, Date.now(), policy)
+    if (hop) {
+      if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
+      settler.hop(take(), key, hop, retry)
+      return null
+    }
+    return this.#send(partition, due)
+  }
+
+  /** Takes the next call of a run, or all that is left of it where that comes to the same for each. */
+  #planRun(partition: AssignedPartition, run: DeferredRun, dueAt: number): Block | null {
+    const { settler, routing, catchUp, dispatcher, policy, schemas, callDecoder } = this.#parts
+    const now = steadyClock.now()
+    let due = this.#runs.get(partition)
+    if (due?.work !== partition.work)
+      this.#runs.set(partition, (due = new DueRun(run, partition.work, this.#parts.readCalls)))
+    const destination = routing.destination(run.destinationId)
+    if (!destination) {
+      const pending = catchUp.since(partition.fetchedAt)
+      if (pending) return { kind: 'pending', settled: pending }
+    }
+    const endpoints = this.#endpoints(run)
+    if (!destination || endpoints.length === 0) {
+      const reason = destination?.enabled === true ? 'urls_removed' : 'destination_disabled'
+      partition.next()
+      settler.skipRun(due.work, run, due.left, reason)
+      return null
+    }
+    // Before it can expire: what is held waits as long as the pause. What was begun is put off, to be held as a whole.
+    if (destination.pauseId !== null) {
+      const { left, rest, isWhole } = due
+      partition.next()
+      if (isWhole) settler.holdRun(due.work, run, left, destination)
+      else settler.putOffHeld(due.work, run, destination, rest)
+      return null
+    }
+    const deferrals = endpoints.flatMap(({ id, admission, queued }) => {
+      const deferral = admission.pause(queued, now)
+      return deferral ? [{ endpointId: id, deferral }] : []
+    })
+    if (deferrals.length === endpoints.length && !isExpired(runWindow(run), Date.now(), policy)) {
+      if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
+      if (settler.putOffRest(due.work, run, destination, due.rest, deferrals)) {
+        partition.next()
+        return null
+      }
+    }
+    const record = due.peek()
+    if (record === null) {
+      const lost = due.lost()
+      settler.loseCall(due.take(partition), lost, 'retention has removed it')
+      return null
+    }
+    if ('kind' in record) return record
+    let member: DueMember | Block
+    try {
+      member = due.member(record, destination, callDecoder, schemas, partition)
+    } catch (error) {
+      // It was planned once: only another record at its place leads here.
+      const { detail } = refusalOf(error)
+      const lost = due.lost()
+      settler.loseCall(due.take(partition), lost, detail)
+      return null
+    }
+    if ('kind' in member) return member
+    const { retry, key } = member
+    return this.#plan(partition, { retry, key, dueAt, take: () => due.take(partition) })
   }
 
   endpointsOf({ value, timestamp, problem }: FetchedRecord, topic: string): readonly EndpointQueue[] {
@@ -82,19 +172,20 @@ export class RetryPlanner implements Planner {
     return isDue && pauseId === null ? this.#endpoints(retry) : []
   }
 
-  #decode(partition: AssignedPartition): RetryDelivery | Block {
+  #decode(partition: AssignedPartition): TierRecord | Block {
     const { decoder, schemas } = this.#parts
     const record = partition.peek()!
     requireReadable(record)
     const { value, timestamp } = record
     const retry = decoder.tryDecode(value)
     if (!retry) return schemas.load(decoder, partition)
+    if (isRun(retry)) return withoutFuture(retry, timestamp)
     const fault = checkRetry(retry)
     if (fault !== null) throw new Refusal('undecodable', fault)
     return withoutFuture(retry, timestamp)
   }
 
-  #send(partition: AssignedPartition, retry: RetryDelivery, dueAt: number): Block | null {
+  #send(partition: AssignedPartition, { retry, key, dueAt, take }: Due): Block | null {
     const now = steadyClock.now()
     const { routing, catchUp, dispatcher, settler, budget, policy } = this.#parts
     const destination = routing.destination(retry.destinationId)
@@ -106,14 +197,13 @@ export class RetryPlanner implements Planner {
     const endpoints = this.#endpoints(retry)
     // Before it can expire: what is held waits as long as the pause.
     if (endpoints.length > 0 && destination.pauseId !== null) {
-      settler.holdRetry(partition.next(), retry, destination)
+      settler.holdRetry(take(), retry, destination)
       return null
     }
-    const key = keyOf(partition.peek()!.key)
     // When no endpoint is left to send it to, it is skipped instead.
     if (endpoints.length > 0 && isExpired(retry, Date.now(), policy)) {
       if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
-      settler.expire(partition.next(), key, retry)
+      settler.expire(take(), key, retry)
       return null
     }
     // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
@@ -123,20 +213,22 @@ export class RetryPlanner implements Planner {
     const isRetry = retry.attempts > 0 || this.#parts.tierDelayMs(partition.topic) > 0
     const full = fullEndpoint(endpoints, isRetry, now)
     if (full) return { kind: 'endpoint', endpoint: full }
-    const work = partition.next()
+    const work = take()
     budget.reserve(retry.body.length)
     // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
-    const delivery = isDeferred ? retry : onItsOwn(retry)
+    const delivery = isDeferred || work.isOfRun ? retry : onItsOwn(retry)
     dispatcher.admit(new ActiveDelivery(delivery, work, destination, endpoints, key, dueAt, now, isRetry))
     return null
   }
 
-  #endpoints(retry: RetryDelivery): readonly EndpointQueue[] {
+  #endpoints(retry: Pick<RetryDelivery, 'destinationId' | 'endpointIds'>): readonly EndpointQueue[] {
     const destination = this.#parts.routing.destination(retry.destinationId)
     if (!destination?.enabled) return []
     return destination.endpoints.filter((endpoint) => retry.endpointIds.includes(endpoint.id))
   }
 }
+
+const runWindow = ({ firstScheduledAt }: DeferredRun) => ({ firstAttemptAt: null, firstScheduledAt })
 
 /** A retry whose bytes are no part of what was fetched. Its key is that of its Kafka record, which is taken from there. */
 function onItsOwn(retry: RetryDelivery & { key?: Uint8Array | null }): RetryDelivery {

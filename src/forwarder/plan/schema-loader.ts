@@ -1,6 +1,7 @@
 import { PostriderError, messageOf } from '../../errors.ts'
 import { retryForever } from '../../retry-forever.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
+import type { FetchedRecord } from '../consume/record-source.ts'
 import type { Log } from '../log.ts'
 import type { RecordDecoder } from './planner.ts'
 
@@ -25,14 +26,22 @@ export class SchemaLoader {
     return this.#waiting > 0
   }
 
-  /** Of the record at the head of the partition. */
-  load(decoder: RecordDecoder<unknown>, partition: AssignedPartition): Block {
-    return { kind: 'pending', settled: this.#load(decoder, partition) }
+  /** Of the record at the head of the partition, or of one that it stands for. */
+  load(
+    decoder: RecordDecoder<unknown>,
+    partition: AssignedPartition,
+    record: Pick<FetchedRecord, 'value'> = partition.peek()!,
+  ): Block {
+    return { kind: 'pending', settled: this.#load(decoder, partition, record) }
   }
 
-  async #load(decoder: RecordDecoder<unknown>, work: AssignedPartition): Promise<void> {
+  async #load(
+    decoder: RecordDecoder<unknown>,
+    work: AssignedPartition,
+    { value }: Pick<FetchedRecord, 'value'>,
+  ): Promise<void> {
     const { topic, partition } = work
-    const { value, offset } = work.peek()!
+    const { offset } = work.peek()!
     let isWaiting = false
     const load = async () => {
       try {

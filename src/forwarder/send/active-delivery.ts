@@ -1,7 +1,7 @@
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { RoundOutcome, DeferralReason } from '../../core/delivery/disposition.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
-import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { Work } from '../consume/assigned-partition.ts'
 import type { Lane, LaneNode } from './lanes.ts'
 import type { SignedRequest } from './signed-request.ts'
 import type { AttemptSink } from './webhook-transport.ts'
@@ -40,7 +40,7 @@ export interface DispatchReports {
 /** What the engine tracks about a delivery in one round of sending to every endpoint still to try. */
 export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   readonly delivery: Delivery
-  readonly work: RecordProgress
+  readonly work: Work
   readonly destination: DestinationRuntime
   /** The Kafka key, one character a byte; null when the record had none. */
   readonly key: string | null
@@ -76,7 +76,7 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
 
   constructor(
     delivery: Delivery,
-    work: RecordProgress,
+    work: Work,
     destination: DestinationRuntime,
     reserved: readonly EndpointQueue[],
     key: string | null,

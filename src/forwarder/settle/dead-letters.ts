@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { DeadLetter, DeadLetterReason, Delivery } from '../../core/delivery/delivery.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import type { Ledger } from '../commit/ledger.ts'
-import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { Work } from '../consume/assigned-partition.ts'
 import type { ForwarderMetrics } from '../metrics.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
 import type { RecordPublisher, Encoders, Headers } from './record-publisher.ts'
@@ -33,7 +33,7 @@ export class DeadLetters {
    * @param bytes of the memory budget, which the dead letter holds
    * @param done called once the broker has it, to free them; not when the partition is lost before
    */
-  write(work: RecordProgress, deadLetter: DeadLetter, bytes: number, done: () => void): void {
+  write(work: Work, deadLetter: DeadLetter, bytes: number, done: () => void): void {
     this.#append(work, deadLetter, bytes, done, () => {
       this.#append(work, withoutBytes(deadLetter), bytes, done, () => {
         throw new Error(
@@ -45,7 +45,7 @@ export class DeadLetters {
 
   /** For a delivery that is not active, or no longer: it waited in a tier, or no tier takes it. */
   writeDelivery(
-    work: RecordProgress,
+    work: Work,
     rawKey: Uint8Array | null,
     reason: DeadLetterReason,
     detail: string,
@@ -66,13 +66,7 @@ export class DeadLetters {
     this.write(work, deadLetter, body.length, done)
   }
 
-  #append(
-    work: RecordProgress,
-    deadLetter: DeadLetter,
-    bytes: number,
-    done: () => void,
-    tooLarge: () => void,
-  ): void {
+  #append(work: Work, deadLetter: DeadLetter, bytes: number, done: () => void, tooLarge: () => void): void {
     const { topics, publisher, encoders, budget } = this.#parts
     const { partition } = work
     publisher.append(topics.deadLetters, {
@@ -106,7 +100,7 @@ const originHeader = (origin: DeadLetter['origin']): string =>
   `${origin.topic}/${origin.partition}/${origin.offset}`
 
 /** The headers of every record that we publish: where it came from, and the trace it belongs to. */
-export function headersOf(work: RecordProgress, origin: DeadLetter['origin']): Headers {
+export function headersOf(work: Work, origin: DeadLetter['origin']): Headers {
   const { traceparent } = work
   const own = { 'postrider-origin': originHeader(origin) }
   return traceparent === null ? own : { ...own, traceparent }
@@ -114,7 +108,7 @@ export function headersOf(work: RecordProgress, origin: DeadLetter['origin']): H
 
 /** The dead letter of a delivery that finally failed, or of the bytes of a record that never became one. */
 export function deadLetterOf(
-  work: RecordProgress,
+  work: Work,
   kept: Pick<DeadLetter, 'reason' | 'detail' | 'delivery' | 'raw' | 'rawKey'>,
   now: number,
 ): DeadLetter {

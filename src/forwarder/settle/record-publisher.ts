@@ -1,3 +1,4 @@
+import type { DeferredRun } from '../../core/delivery/deferred-run.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type { Claim } from '../../core/offsets/read-position.ts'
@@ -232,6 +233,8 @@ export interface EncodedRecord {
 export interface Encoders {
   /** The Kafka key stands in the record too, for readers of other languages. */
   retry(tierName: string, record: RetryDelivery & { key: Uint8Array | null }, headers: Headers): EncodedRecord
+  /** It has no key: its calls have many. */
+  run(tierName: string, run: DeferredRun): EncodedRecord
   /** What `retry` encoded. */
   retryOf(tierName: string, record: EncodedRecord): RetryDelivery & { key: Uint8Array | null }
   /** Its Kafka key is the dead letter's. */

@@ -1,7 +1,7 @@
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Tier } from '../../core/topics.ts'
 import type { LedgerRecord } from '../commit/ledger.ts'
-import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { Work } from '../consume/assigned-partition.ts'
 import type { DestinationMetrics } from '../metrics.ts'
 import { headersOf, type DeadLetters, type SettlingParts } from './dead-letters.ts'
 import type { OutgoingRecord, EncodedRecord } from './record-publisher.ts'
@@ -25,7 +25,7 @@ export class RetryRecords {
    * @param counted where the disposition is counted; null for a hop, which follows one that was
    */
   write(
-    work: RecordProgress,
+    work: Work,
     key: string | null,
     tier: Tier,
     delivery: Delivery,
@@ -65,7 +65,7 @@ class WaitingRetry implements OutgoingRecord {
   readonly block: Buffer
   readonly start: number
   readonly end: number
-  readonly work: RecordProgress
+  readonly work: Work
   readonly tierName: string
   readonly label: 'deferred' | 'retried'
   /** See ResultCodes. */
@@ -78,7 +78,7 @@ class WaitingRetry implements OutgoingRecord {
 
   constructor(
     parts: RetryRecordsParts,
-    work: RecordProgress,
+    work: Work,
     { block, start, end }: EncodedRecord,
     tierName: string,
     label: 'deferred' | 'retried',

@@ -1,9 +1,17 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import type { DeadLetterReason, Delivery, RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { DeferredRun } from '../../core/delivery/deferred-run.ts'
+import {
+  urlIdOf,
+  type DeadLetterReason,
+  type Delivery,
+  type RetryDelivery,
+} from '../../core/delivery/delivery.ts'
 import {
   afterRound,
+  type Deferral,
   type RoundOutcome,
   decide,
+  deferredBy,
   expiryReason,
   isExpired,
   type RetryPolicy,
@@ -12,16 +20,18 @@ import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { DispositionLabel, SkipReason } from '../../core/ledger/delivery-event.ts'
 import type { HeldBy } from '../../core/ledger/tally.ts'
 import { ownBytes } from '../../core/own-bytes.ts'
+import { lingerMs } from '../../core/pacing/limits.ts'
 import type { Tier } from '../../core/topics.ts'
 import { stackOf } from '../../errors.ts'
 import type { DispositionDetails } from '../commit/ledger.ts'
-import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { Work } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
 import type { Log } from '../log.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { Erased, Suppressed } from '../plan/erased.ts'
 import type { ActiveDelivery, DeliverySettler } from '../send/active-delivery.ts'
 import { DeadLetters, deadLetterOf, type SettlingParts } from './dead-letters.ts'
+import { DeferredRuns } from './deferred-runs.ts'
 import { RetryRecords } from './retry-records.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 
@@ -40,10 +50,12 @@ export class Settler implements DeliverySettler {
   readonly #parts: SettlerParts
   readonly #deadLetters: DeadLetters
   readonly #retries: RetryRecords
+  readonly #runs: DeferredRuns
 
   constructor(parts: SettlerParts) {
     this.#parts = parts
     this.#deadLetters = new DeadLetters(parts)
+    this.#runs = new DeferredRuns(parts)
     this.#retries = new RetryRecords({ ...parts, deadLetters: this.#deadLetters })
   }
 
@@ -61,6 +73,10 @@ export class Settler implements DeliverySettler {
       this.#end(active, 'erased')
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
+      if (deferred && this.#canRefer(active) && this.#fits(tier, firstScheduledAt, now)) {
+        this.#putOff(active, tier, endpointIds)
+        return
+      }
       const retry = afterRound(delivery, round, { endpointIds, notBefore, scheduledAt: now })
       const label = deferred ? 'deferred' : 'retried'
       this.#retries.write(work, key, tier, retry, now, label, destination.metrics)
@@ -85,12 +101,17 @@ export class Settler implements DeliverySettler {
       this.#end(active, 'erased')
       return
     }
+    // Of a run all is held, or nothing: its record says nothing of single calls. It is, when this part of it comes due.
+    if (active.work.isOfRun && this.#canRefer(active)) {
+      this.#putOff(active, this.#parts.policy.tiers[0]!, active.delivery.endpointIds)
+      return
+    }
     const heldBy = pauseOf(destination)
     this.#endWith(active, 'held', this.#parts.ledger.codes.held(heldBy), { reason: heldBy.pauseId })
   }
 
   /** A call for a paused destination: its part of the record is done. */
-  holdCall(work: RecordProgress, call: AnalyticsCall, destination: DestinationRuntime): void {
+  holdCall(work: Work, call: AnalyticsCall, destination: DestinationRuntime): void {
     const { ledger } = this.#parts
     const { messageId, sourceId } = call
     const type = call.type as Delivery['type']
@@ -103,12 +124,125 @@ export class Settler implements DeliverySettler {
   }
 
   /** A retry that came due while its destination is paused. */
-  holdRetry(work: RecordProgress, retry: RetryDelivery, destination: DestinationRuntime): void {
+  holdRetry(work: Work, retry: RetryDelivery, destination: DestinationRuntime): void {
     const { ledger } = this.#parts
     destination.metrics.disposition('held')
     const heldBy = pauseOf(destination)
     ledger.held(work, retry, heldBy.pauseId)
     work.finishOne(ledger.codes.held(heldBy))
+  }
+
+  /** Publishes what is collected of deliveries that are put off. */
+  flush(): void {
+    this.#runs.flush()
+  }
+
+  /** That all that need be known of a delivery is where its call lies: nothing was tried, and nothing was changed. */
+  #canRefer({ work, wasScheduled, attempts }: ActiveDelivery): boolean {
+    return attempts === 0 && (work.isOfRun || !wasScheduled)
+  }
+
+  /** That it is due within the window still when it waited to be published. */
+  #fits(tier: Tier, firstScheduledAt: number | null, now: number): boolean {
+    return now + lingerMs + tier.delayMs <= (firstScheduledAt ?? now) + this.#parts.policy.windowMs
+  }
+
+  #putOff({ delivery, destination, work }: ActiveDelivery, tier: Tier, endpointIds: readonly string[]): void {
+    const { origin, firstScheduledAt } = delivery
+    const { topic, partition, offset } = origin
+    const from = work.isOfRun ? work.place : null
+    const urlId = work.isOfRun ? urlIdOf(delivery) : destination.urlId
+    const timesScheduled = delivery.timesScheduled + 1
+    this.#parts.budget.releaseBytes(delivery.body.length)
+    this.#runs.add(
+      { destination, urlId, endpointIds, tier, topic, partition, timesScheduled, firstScheduledAt, from },
+      work,
+      offset,
+    )
+  }
+
+  /**
+   * Puts the rest of a run off, of which nothing was begun; false where that is not possible any more, and each is to be
+   * settled by itself.
+   *
+   * @param deferrals of each of its endpoints
+   */
+  putOffRest(
+    work: Work,
+    run: DeferredRun,
+    destination: DestinationRuntime,
+    offsets: readonly number[],
+    deferrals: readonly { endpointId: string; deferral: Deferral }[],
+  ): boolean {
+    const { timesScheduled, firstScheduledAt, calls, urlId } = run
+    const { topic, partition } = calls
+    const now = Date.now()
+    const outcomes = deferrals.map(({ endpointId, deferral }) => ({
+      endpointId,
+      outcome: deferredBy(deferral),
+    }))
+    const never = { earlier: [], attempts: 0, firstAttemptAt: null }
+    const disposition = decide(
+      { ...never, outcomes, timesScheduled, firstScheduledAt, now },
+      this.#parts.policy,
+    )
+    if (disposition.kind !== 'retry' || !this.#fits(disposition.tier, firstScheduledAt, now)) return false
+    const { tier, endpointIds } = disposition
+    for (const { deferral } of deferrals) destination.metrics.deferral(deferral.reason, offsets.length)
+    const times = { timesScheduled: timesScheduled + 1, firstScheduledAt }
+    this.#runs.addRest(
+      { destination, urlId, endpointIds, tier, topic, partition, ...times, from: work.place },
+      work,
+      offsets,
+    )
+    return true
+  }
+
+  /** A run that came due, or what is left of it, and that nobody is to get any more. */
+  skipRun(work: Work, run: DeferredRun, count: number, reason: SkipReason): void {
+    const { ledger, metrics } = this.#parts
+    metrics.destination(run.destinationId).disposition('skipped', count)
+    ledger.runEnded(work, run, 'skipped', reason)
+    finishMany(work, ledger.codes.code(run.destinationId, 'skipped', reason), count)
+  }
+
+  /** A run that came due while its destination is paused, as a whole. */
+  holdRun(work: Work, run: DeferredRun, count: number, destination: DestinationRuntime): void {
+    const { ledger } = this.#parts
+    destination.metrics.disposition('held', count)
+    finishMany(work, ledger.codes.held({ ...pauseOf(destination), urlId: run.urlId }), count)
+  }
+
+  /** What is left of a run that was begun when its destination was paused: it comes back soon, and is held then. */
+  putOffHeld(
+    work: Work,
+    run: DeferredRun,
+    destination: DestinationRuntime,
+    offsets: readonly number[],
+  ): void {
+    const { timesScheduled, firstScheduledAt, endpointIds, urlId } = run
+    const { topic, partition } = run.calls
+    const tier = this.#parts.policy.tiers[0]!
+    const times = { timesScheduled: timesScheduled + 1, firstScheduledAt }
+    this.#runs.addRest(
+      { destination, urlId, endpointIds, tier, topic, partition, ...times, from: work.place },
+      work,
+      offsets,
+    )
+  }
+
+  /** A call of a run that cannot be read any more: there is nothing left to send. */
+  loseCall(work: Work, delivery: Delivery, why: string): void {
+    const { log, metrics, budget } = this.#parts
+    const { destinationId, origin } = delivery
+    const { topic, partition, offset } = origin
+    metrics.lostOffsets(topic, 1)
+    log.error(
+      { topic, partition, offset, destination: destinationId },
+      `a call that was put off is gone before its time: ${why}`,
+    )
+    budget.reserve(0)
+    this.#deadLetters.writeDelivery(work, null, 'call_removed', why, delivery, Date.now())
   }
 
   finish(active: ActiveDelivery, endpoint: EndpointQueue, { durationMs }: Outcome): void {
@@ -132,7 +266,7 @@ export class Settler implements DeliverySettler {
   }
 
   /** A deletion request covers a retry that came due. */
-  eraseRetry(work: RecordProgress, retry: RetryDelivery): void {
+  eraseRetry(work: Work, retry: RetryDelivery): void {
     const { ledger, metrics } = this.#parts
     metrics.destination(retry.destinationId).disposition('erased')
     ledger.moved(work, retry, 'erased', {})
@@ -140,7 +274,7 @@ export class Settler implements DeliverySettler {
   }
 
   /** A retry that came due and is not to be sent. */
-  skipRetry(work: RecordProgress, retry: RetryDelivery, reason: SkipReason): void {
+  skipRetry(work: Work, retry: RetryDelivery, reason: SkipReason): void {
     const { ledger, metrics } = this.#parts
     metrics.destination(retry.destinationId).disposition('skipped')
     ledger.moved(work, retry, 'skipped', { reason })
@@ -148,7 +282,7 @@ export class Settler implements DeliverySettler {
   }
 
   /** A call that no destination gets. */
-  skipRecord(work: RecordProgress, call: AnalyticsCall, reason: SkipReason): void {
+  skipRecord(work: Work, call: AnalyticsCall, reason: SkipReason): void {
     const { ledger, metrics } = this.#parts
     metrics.destination('none').disposition('skipped')
     ledger.recordDisposed(work, 'skipped', { reason }, call)
@@ -156,7 +290,7 @@ export class Settler implements DeliverySettler {
   }
 
   /** A call that this destination does not get: its part of the record is done. */
-  skipUnwanted(work: RecordProgress, { id, metrics }: DestinationRuntime, reason: SkipReason): void {
+  skipUnwanted(work: Work, { id, metrics }: DestinationRuntime, reason: SkipReason): void {
     metrics.disposition('skipped')
     work.finishOne(this.#parts.ledger.codes.code(id, 'skipped', reason))
   }
@@ -177,7 +311,7 @@ export class Settler implements DeliverySettler {
   }
 
   /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */
-  hop(work: RecordProgress, key: string | null, tier: Tier, delivery: Delivery): void {
+  hop(work: Work, key: string | null, tier: Tier, delivery: Delivery): void {
     const now = Date.now()
     this.#parts.budget.reserve(delivery.body.length)
     const next = { ...delivery, timesScheduled: delivery.timesScheduled + 1 }
@@ -185,7 +319,7 @@ export class Settler implements DeliverySettler {
   }
 
   /** A retry that came due after its window had ended: it is kept, and not attempted. */
-  expire(work: RecordProgress, key: string | null, retry: Delivery): void {
+  expire(work: Work, key: string | null, retry: Delivery): void {
     this.#parts.budget.reserve(retry.body.length)
     const detail = 'its retry window had ended when it came due'
     this.#deadLetters.writeDelivery(work, keyBytes(key), expiryReason(retry), detail, retry, Date.now())
@@ -196,7 +330,7 @@ export class Settler implements DeliverySettler {
    * what is known of the call that it is about.
    */
   deadRecord(
-    work: RecordProgress,
+    work: Work,
     record: FetchedRecord,
     reason: DeadLetterReason,
     detail: string,
@@ -267,6 +401,10 @@ export class Settler implements DeliverySettler {
     const kept = { reason, detail, delivery: failed, raw: null, rawKey: keyBytes(key) }
     this.#deadLetters.write(work, deadLetterOf(work, kept, now), delivery.body.length, done)
   }
+}
+
+function finishMany(work: Work, result: number, count: number): void {
+  for (let left = count; left > 0; left--) work.finishOne(result)
 }
 
 /** The destination must be paused. A retry is the only delivery of its record, whatever its URL. */

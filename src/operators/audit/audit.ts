@@ -1,7 +1,15 @@
+import {
+  deliveryIdIn,
+  isRun,
+  offsetsOf,
+  placesBefore,
+  type TierRecord,
+} from '../../core/delivery/deferred-run.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { AuditReport, AuditedPartition, PartitionId } from '../../core/ledger/audit-report.ts'
 import { Audit, type PublishedRecord } from '../../core/ledger/audit.ts'
 import type { Tally } from '../../core/ledger/tally.ts'
+import type { Place } from '../../core/ledger/trace.ts'
 
 /** What is being read, in this order. */
 export type AuditPhase = 'tallies' | 'calls' | 'tiers' | 'dead letters'
@@ -47,7 +55,7 @@ export async function audit(
       })
     await source.calls(calls, reading('calls', null), (place, offset) => fold.addCall(place, offset))
     await source.retries(fold.starts(), reading('tiers', early), (record) =>
-      fold.addRetry(published(record, record.value, keys, 'retry')),
+      fold.addRetry(record, scheduled(record, keys)),
     )
     await source.deadLetters(reading('dead letters', early), (record) =>
       fold.addDeadLetter(
@@ -58,6 +66,23 @@ export async function audit(
     keys.close()
   }
   return fold.report()
+}
+
+/** The deliveries that a record of a tier stands for. */
+function* scheduled(record: Located<TierRecord>, keys: KeySet): Iterable<PublishedRecord> {
+  const { value } = record
+  if (value === null || !isRun(value)) {
+    yield published(record, value, keys, 'retry')
+    return
+  }
+  const { destinationId, owner, calls } = value
+  const froms = placesBefore(value)[Symbol.iterator]()
+  for (const offset of offsetsOf(calls)) {
+    // The id that it has is not known here; this one is as good to tell it from others.
+    const id = deliveryIdIn(value, `${calls.topic}/${calls.partition}/${offset}`)
+    const from = { ...(froms.next().value as Place), appendedAt: null }
+    yield published(record, { id, destinationId, owner, from }, keys, 'retry')
+  }
 }
 
 type Known = Pick<RetryDelivery | DeadLetter, 'from' | 'owner'> & { id?: string; destinationId?: string }
@@ -129,7 +154,7 @@ export interface AuditSource {
   retries(
     starts: readonly (PartitionId & { from: number })[],
     options: AuditReadOptions,
-    each: (record: Located<RetryDelivery>) => void,
+    each: (record: Located<TierRecord>) => void,
   ): Promise<void>
   deadLetters(options: AuditReadOptions, each: (record: Located<DeadLetter>) => void): Promise<void>
 }

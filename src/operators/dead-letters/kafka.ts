@@ -7,7 +7,8 @@ import type { Logger } from '../../adapters/log.ts'
 import { readable } from '../../adapters/schema-registry/readable.ts'
 import type { Context } from '../../cli/context.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
+import { isRun, type TierRecord } from '../../core/delivery/deferred-run.ts'
+import type { DeadLetter } from '../../core/delivery/delivery.ts'
 import { erasableDelivery, erasableRecord } from '../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { TopicNames } from '../../core/topics.ts'
@@ -28,7 +29,7 @@ import {
 export interface RawDecoders {
   topics: Pick<TopicNames, 'retryPrefix'>
   call(value: Buffer): Promise<AnalyticsCall>
-  retry(value: Buffer): Promise<RetryDelivery>
+  retry(value: Buffer): Promise<TierRecord>
 }
 
 /**
@@ -49,7 +50,8 @@ export async function deadLetterOwner(
   const appendedAt = origin.appendedAt ?? latest
   if (raw !== null && origin.topic.startsWith(decoders.topics.retryPrefix)) {
     const retry = await readable(() => decoders.retry(Buffer.from(raw)))
-    if (retry) return erasableDelivery(retry, ownKey, Math.min(retry.scheduledAt, appendedAt))
+    if (retry && !isRun(retry))
+      return erasableDelivery(retry, ownKey, Math.min(retry.scheduledAt, appendedAt))
   }
   const call = raw === null ? null : await readable(() => decoders.call(Buffer.from(raw)))
   return erasableRecord(call, ownKey, reason, appendedAt)

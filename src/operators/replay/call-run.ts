@@ -2,19 +2,22 @@ import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import { usersOf } from '../../core/call/analytics-call.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { redacted, redactionOf } from '../../core/call/redaction.ts'
+import { deliveryIdIn, isRun, type DeferredRun } from '../../core/delivery/deferred-run.ts'
 import { erasableDelivery } from '../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
-import type { CallReplay } from '../../core/replay/replay-job.ts'
+import type { CallReplay, ReplayKind } from '../../core/replay/replay-job.ts'
 import { heldRetryAgain, replayedCall } from '../../core/replay/replayed-delivery.ts'
 import type { Destination } from '../../core/settings/settings.ts'
 import { tierOfTopic } from '../../core/topics.ts'
 import { pause } from '../../retry-forever.ts'
-import { chosenOf, isRetryWanted, spansBetween } from './chosen-calls.ts'
+import { chosenOf, isRetryWanted, spansBetween, wantedOfRun, type LocatedCall } from './chosen-calls.ts'
 import type { FactsReader } from './ledger.ts'
 import { headersOf, type ReplayOutbox } from './outbox.ts'
 import { type PartitionSpan, type ReplayRig, keyOfPlace, type ReplaySource } from './rig.ts'
 
 const lookAgainMs = 1_000
+
+type RunPlace = LocatedCall['place']
 
 /**
  * Sends calls. In each round it takes what the forwarders have finished by then, which the ledger says everything about;
@@ -102,6 +105,7 @@ export class CallRun {
     if (!this.#reader.facts.heldIn(topic, record.partition)?.has(record.offset)) return
     const retry = await this.#rig.source.retry(record.value)
     const job = this.#job
+    if (retry !== null && isRun(retry)) return this.#takeHeldRun(place, retry)
     if (retry === null || !isRetryWanted(retry, job)) return
     const key = record.key && Buffer.from(record.key).toString('utf8')
     if (this.#erasures.covers(erasableDelivery(retry, key, retry.scheduledAt)))
@@ -115,6 +119,15 @@ export class CallRun {
     })
   }
 
+  async #takeHeldRun(place: RunPlace, run: DeferredRun): Promise<void> {
+    const destination = this.#destination()
+    if (destination === null) return
+    for await (const { record, ...located } of wantedOfRun(run, this.#job, this.#rig.source, this.#signal)) {
+      const deliveryId = deliveryIdIn(run, located.call.messageId)
+      this.#send(place, record, located, destination, [{ deliveryId, kind: 'held' }])
+    }
+  }
+
   /** False: the forwarders have not finished all of it yet. */
   #takeCalls(spans: readonly PartitionSpan[], committed: ReadonlyMap<string, number>): Promise<boolean> {
     const { calls } = this.#rig.topics
@@ -122,8 +135,8 @@ export class CallRun {
   }
 
   async #takeCall(record: StoredRecord): Promise<void> {
-    const { topics, source, now } = this.#rig
-    const { partition, offset, timestamp, key } = record
+    const { topics, source } = this.#rig
+    const { partition, offset, timestamp } = record
     const place = { topic: topics.calls, partition, offset }
     if (this.#job.pauseId !== null && !this.#reader.facts.heldIn(topics.calls, partition)?.has(offset)) return
     const call = await source.call(record.value)
@@ -138,20 +151,29 @@ export class CallRun {
       this.#reader.facts,
     )
     if (chosen.length === 0) return
+    const deliveries = chosen.map(({ line, kind }) => ({ deliveryId: line.deliveryId!, kind }))
+    this.#send(place, record, { call, place, appendedAt: timestamp }, destination, deliveries)
+  }
+
+  /** @param place of the record that was looked at */
+  #send(
+    place: RunPlace,
+    record: StoredRecord,
+    { call, place: at, appendedAt }: LocatedCall,
+    destination: Destination,
+    deliveries: readonly { deliveryId: string; kind: ReplayKind }[],
+  ): void {
     const { sourceId, type } = call
-    if (this.#erasures.covers({ sourceId, type, userIds: usersOf(call), appendedAt: timestamp }))
+    if (this.#erasures.covers({ sourceId, type, userIds: usersOf(call), appendedAt }))
       return this.#outbox.note(place, 'erased')
-    const origin = { ...place, appendedAt: timestamp }
+    const origin = { ...at, appendedAt }
     const redaction = redactionOf(destination.options.drop)
     const body = Buffer.from(renderBody(redaction ? redacted(call, redaction) : call))
     const headers = headersOf(record, origin)
-    for (const { line, kind } of chosen) {
-      const delivery = replayedCall(call, body, origin, line, kind, {
-        job: this.#job,
-        destination,
-        now: now(),
-      })
-      this.#outbox.add(place, kind, { key, delivery, headers })
+    const terms = { job: this.#job, destination, now: this.#rig.now() }
+    for (const { deliveryId, kind } of deliveries) {
+      const delivery = replayedCall(call, body, origin, deliveryId, kind, terms)
+      this.#outbox.add(place, kind, { key: record.key, delivery, headers })
     }
   }
 

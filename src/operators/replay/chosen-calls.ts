@@ -1,10 +1,13 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { DeferredRun } from '../../core/delivery/deferred-run.ts'
 import type { RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { PlannedDestination } from '../../core/ledger/delivery-event.ts'
 import type { ReplayFacts } from '../../core/replay/replay-facts.ts'
 import type { CallReplay, ReplayJob, ReplayKind } from '../../core/replay/replay-job.ts'
-import { replayPlan } from '../../core/replay/replayed-delivery.ts'
+import { isChosen, replayPlan } from '../../core/replay/replayed-delivery.ts'
 import type { Destination, SettingsState } from '../../core/settings/settings.ts'
+import { isInRuns } from '../../core/offsets/finished-offsets.ts'
+import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import type { PartitionSpan, ReplaySource } from './rig.ts'
 
 export interface LocatedCall {
@@ -40,6 +43,27 @@ export function isRetryWanted(
   if (job.user !== null && !userIds.includes(job.user)) return false
   // The name of an event stands in the body only: a retry is not looked into.
   return (job.types === null || job.types.includes(type)) && job.events === null
+}
+
+/** The calls of a run that was held, as far as they are there and are asked for. */
+export async function* wantedOfRun(
+  run: DeferredRun,
+  job: CallReplay,
+  source: Pick<ReplaySource, 'read' | 'call'>,
+  signal: AbortSignal,
+): AsyncIterable<LocatedCall & { record: StoredRecord }> {
+  if (run.destinationId !== job.destinationId) return
+  const { topic, partition, runs } = run.calls
+  const span = { partition, low: runs[0]!.start, high: runs.at(-1)!.end }
+  for await (const record of source.read(topic, [span], signal)) {
+    const { offset, timestamp: appendedAt, value } = record
+    if (!isInRuns(runs, offset)) continue
+    const call = await source.call(value)
+    if (call === null) continue
+    const isAsked = appendedAt >= job.since && appendedAt < job.until && isChosen(call, job)
+    if (job.pauseId !== null || isAsked)
+      yield { call, place: { topic, partition, offset }, appendedAt, record }
+  }
 }
 
 /** Why nothing can be sent now, in a word; null when it can. Dead letters of several destinations do not wait. */

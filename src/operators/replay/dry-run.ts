@@ -1,4 +1,5 @@
 import { usersOf } from '../../core/call/analytics-call.ts'
+import { isRun } from '../../core/delivery/deferred-run.ts'
 import {
   type CallReplay,
   type DeadLetterReplay,
@@ -8,7 +9,7 @@ import {
 } from '../../core/replay/replay-job.ts'
 import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import { checkedTerms } from './terms.ts'
-import { chosenOf, isRetryWanted, spansBetween } from './chosen-calls.ts'
+import { chosenOf, isRetryWanted, spansBetween, wantedOfRun } from './chosen-calls.ts'
 import { ChosenDeadLetters, deadLetterSpans, type DeadLetterVerdict } from './chosen-dead-letters.ts'
 import { FactsReader } from './ledger.ts'
 import { keyOfPlace, type PartitionSpan, type ReplayRig } from './rig.ts'
@@ -202,7 +203,9 @@ async function heldRetries(
     for await (const { partition, offset, value, timestamp } of source.read(topic, spans, signal)) {
       if (!facts.heldIn(topic, partition)!.has(offset)) continue
       const retry = await source.retry(value)
-      if (retry && isRetryWanted(retry, job)) found.push(retry.origin.appendedAt ?? timestamp)
+      if (retry !== null && isRun(retry))
+        for await (const { appendedAt } of wantedOfRun(retry, job, source, signal)) found.push(appendedAt)
+      else if (retry && isRetryWanted(retry, job)) found.push(retry.origin.appendedAt ?? timestamp)
     }
   }
   return found

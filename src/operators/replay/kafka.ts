@@ -14,7 +14,7 @@ import { RecordEncoder } from '../../adapters/kafka/wire/record-encoder.ts'
 import { KafkaSink } from '../../adapters/kafka/write/record-sink.ts'
 import type { Logger } from '../../adapters/log.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
-import type { KeyedRetryDelivery } from '../../adapters/schema-registry/delivery-fields.ts'
+import type { KeyedTierRecord } from '../../adapters/schema-registry/delivery-fields.ts'
 import { ledgerType } from '../../adapters/schema-registry/ledger-records.ts'
 import type { RecordCodec } from '../../adapters/schema-registry/record-codec.ts'
 import type { Context } from '../../cli/context.ts'
@@ -146,7 +146,7 @@ export interface ReplayTopicOptions {
   /** Of the forwarders' calls. */
   groupId: string
   /** Ready. */
-  codec: RecordCodec<KeyedRetryDelivery>
+  codec: RecordCodec<KeyedTierRecord>
   log: ProducerLog
 }
 

@@ -1,4 +1,5 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { TierRecord } from '../../core/delivery/deferred-run.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
@@ -56,7 +57,7 @@ export interface ReplaySource {
   settings(from: number, signal: AbortSignal): AsyncIterable<TimedSettings>
   /** Null: it cannot be read, and never will be. */
   call(value: Uint8Array | null): Promise<AnalyticsCall | null>
-  retry(value: Uint8Array | null): Promise<RetryDelivery | null>
+  retry(value: Uint8Array | null): Promise<TierRecord | null>
   deadLetter(value: Uint8Array | null): DeadLetter | null | Promise<DeadLetter | null>
   /** The same with whose it is, or with why it cannot be read. */
   storedDeadLetter(record: StoredRecord): Promise<StoredDeadLetter>

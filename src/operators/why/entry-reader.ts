@@ -1,11 +1,13 @@
 import type { Writer } from './facts.ts'
 import { usersOf } from '../../core/call/analytics-call.ts'
+import { isRun, type CallSpan } from '../../core/delivery/deferred-run.ts'
 import { tierOfTopic, type Tier, type TopicNames } from '../../core/topics.ts'
 import {
   placeKey,
   traceOfEvent,
   traceOfDeadLetter,
   traceOfRetry,
+  traceOfRun,
   type Place,
 } from '../../core/ledger/trace.ts'
 import { PostriderError } from '../../errors.ts'
@@ -13,7 +15,7 @@ import { collectorHeader } from '../../adapters/kafka/write/call-batch-writer.ts
 import type { TopicRecord } from '../../adapters/kafka/read/topic-record.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
 import { isReport } from '../../adapters/schema-registry/ledger-records.ts'
-import type { Entry } from './trace-database.ts'
+import { userKey, type Entry } from './trace-database.ts'
 
 /** Decodes without waiting where it can. */
 interface Decoder<T> {
@@ -21,11 +23,11 @@ interface Decoder<T> {
   load(value: Buffer): Promise<void>
 }
 
-type Content = Pick<Entry, 'key' | 'users' | 'trace' | 'tally'>
+type Content = Pick<Entry, 'key' | 'more' | 'trace' | 'tally'>
 /** Undefined where the record's schema has to be loaded first. */
 type Read = (record: TopicRecord, place: Place) => Content | undefined
 
-const nothing: Content = { key: null, users: [], trace: null, tally: null }
+const nothing: Content = { key: null, more: [], trace: null, tally: null }
 
 /** What is kept of the records of each topic. */
 export class EntryReader {
@@ -75,7 +77,7 @@ export class EntryReader {
       case this.#topics.calls:
         return ({ value }) => {
           const call = calls.tryDecode(value)
-          return call && { ...nothing, key: call.messageId, users: usersOf(call) }
+          return call && { ...nothing, key: call.messageId, more: usersOf(call).map(userKey) }
         }
       case this.#topics.deliveries:
         return ({ value }, place) => {
@@ -86,7 +88,9 @@ export class EntryReader {
           if (tally && topic !== null && partition !== null && this.#groups.includes(tally.group))
             return { ...nothing, tally: { topic, partition, tally: { ...tally, at } } }
           const trace = traceOfEvent(event, place)
-          return { ...nothing, key: trace && event.messageId, trace }
+          // That of a run is found by where the run lies.
+          const ofRun = trace?.kind === 'disposition' ? placeKey(trace.of) : null
+          return { ...nothing, key: trace && (event.messageId ?? ofRun), trace }
         }
       case this.#topics.deadLetters:
         return ({ value }, place) => {
@@ -100,7 +104,12 @@ export class EntryReader {
         return ({ value }, place) => {
           const tier = this.#tierOf(topic)!
           const retry = this.#codecs.retries(tier.name).tryDecode(value)
-          return retry && { ...nothing, key: retry.messageId, trace: traceOfRetry(retry, tier, place) }
+          if (!retry) return undefined
+          if (isRun(retry)) {
+            const [key, ...more] = runKeys(retry.calls)
+            return { ...nothing, key: key!, more, trace: traceOfRun(retry, tier, place) }
+          }
+          return { ...nothing, key: retry.messageId, trace: traceOfRetry(retry, tier, place) }
         }
     }
   }
@@ -117,6 +126,21 @@ export class EntryReader {
     if (tier === undefined) this.#tiers.set(topic, (tier = tierOfTopic(this.#topics, topic)))
     return tier
   }
+}
+
+/** Runs are found by the stretches of so many offsets that their calls lie in. */
+const stretch = 4_096
+
+/** Of the runs that a call at this place may be in. */
+export const runKeyOf = ({ topic, partition, offset }: Place): string =>
+  `\0run\0${topic}/${partition}/${Math.floor(offset / stretch)}`
+
+const runKeys = ({ topic, partition, runs }: CallSpan): string[] => {
+  const keys = new Set<string>()
+  for (const { start, end } of runs)
+    for (let offset = start; offset < end; offset = (Math.floor(offset / stretch) + 1) * stretch)
+      keys.add(runKeyOf({ topic, partition, offset }))
+  return [...keys]
 }
 
 /** A collector marks its records by a header; other writers need not. */

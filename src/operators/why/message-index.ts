@@ -11,13 +11,14 @@ import type { Logger } from '../../adapters/log.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
 import { TopicView, type RangesOf } from '../../adapters/store/topic-view.ts'
 import { usersOf } from '../../core/call/analytics-call.ts'
+import { isRun } from '../../core/delivery/deferred-run.ts'
 import { erasableDelivery } from '../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
-import { placeKey, type Finish, type Place, type Trace } from '../../core/ledger/trace.ts'
+import { placeKey, tracesInRun, type Finish, type Place, type Trace } from '../../core/ledger/trace.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
-import { EntryReader, writerOf } from './entry-reader.ts'
+import { EntryReader, runKeyOf, writerOf } from './entry-reader.ts'
 import type { FactsOptions, MessageFacts, UserCalls, FoundCall } from './facts.ts'
 import { TraceDatabase, type Entry } from './trace-database.ts'
 
@@ -85,6 +86,9 @@ export class MessageIndex {
     const covers = await this.#catchUp(signal, progress)
     const { topics } = this.#options
     const { calls, traces } = this.#database.find(messageId)
+    for (const call of calls)
+      for (const run of this.#database.find(runKeyOf(call)).runs)
+        traces.push(...(tracesInRun(run, call) ?? []))
     const recordsOf = [...calls, ...traces.filter(({ kind }) => kind === 'retry').map(({ place }) => place)]
     for (const place of recordsOf) traces.push(...this.#database.find(placeKey(place)).traces)
     const found = await this.#records.callsAt(calls, messageId, signal)
@@ -359,6 +363,8 @@ export class MessageRecords {
       try {
         if (tier) {
           const retry = await codecs.retries(tier.name).decode(record.value)
+          // It says nothing of whose its calls are.
+          if (isRun(retry)) continue
           return erasableDelivery(retry, key, retry.scheduledAt)
         }
         const { delivery, failedAt } = await codecs.deadLetters.decode(record.value)

@@ -11,7 +11,7 @@ import { inTransaction, openView } from '../../adapters/store/view-file.ts'
 import { addTally, confirmTally, newTallyChain, type TallyChain } from '../../core/ledger/tally-chain.ts'
 import { heldAt, offsetsOf } from '../../core/ledger/tally.ts'
 import { onlyCounts } from '../../core/ledger/result-codes.ts'
-import type { Place, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
+import type { Place, RunTrace, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
 import { fromPairs, isInRuns } from '../../core/offsets/finished-offsets.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 
@@ -21,7 +21,7 @@ const fewestPruned = 50_000
 /** What is kept of a key: a user's id cannot be read from it. */
 const keyOf = (text: string): Buffer => hash('sha1', text, 'buffer').subarray(0, 10)
 /** Apart from messageIds, unless one is made to look like it: what is found is compared with the call. */
-const userKey = (userId: string): string => `\0user\0${userId}`
+export const userKey = (userId: string): string => `\0user\0${userId}`
 
 /**
  * Where records about a message lie, and what they say, in a SQLite file. It holds no content of calls. Several
@@ -130,12 +130,12 @@ export class TraceDatabase {
       const fresh = entries.filter(isNew)
       // Neighbours in the tree of keys are written together.
       const rows: { key: Buffer; row: number | bigint }[] = []
-      for (const { key, users, place, trace } of fresh) {
+      for (const { key, more, place, trace } of fresh) {
         if (key === null) continue
         const text = trace && JSON.stringify({ ...trace, place: undefined })
         const { lastInsertRowid: row } = this.#put.run(id, place.partition, place.offset, text)
         rows.push({ key: keyOf(key), row })
-        for (const user of users) rows.push({ key: keyOf(userKey(user)), row })
+        for (const another of more) rows.push({ key: keyOf(another), row })
       }
       rows.sort((a, b) => Buffer.compare(a.key, b.key))
       for (const { key, row } of rows) this.#putKey.run(key, row)
@@ -190,20 +190,26 @@ export class TraceDatabase {
   }
 
   /** Everything of a key: places of calls, and traces; a topic's in the order in which they lie. */
-  find(key: string): { calls: Place[]; traces: Trace[] } {
+  find(key: string): { calls: Place[]; traces: Trace[]; runs: RunTrace[] } {
     const rows = this.#find.all(keyOf(key))
     const calls: Place[] = []
     const traces: Trace[] = []
+    const runs: RunTrace[] = []
     for (const { topic, partition, offset, trace } of rows) {
       const place = {
         topic: this.#nameOf(Number(topic)),
         partition: Number(partition),
         offset: Number(offset),
       }
-      if (trace === null) calls.push(place)
-      else traces.push({ ...(JSON.parse(String(trace)) as Trace), place })
+      if (trace === null) {
+        calls.push(place)
+        continue
+      }
+      const read = { ...(JSON.parse(String(trace)) as Trace | RunTrace), place }
+      if (read.kind === 'run') runs.push(read)
+      else traces.push(read)
     }
-    return { calls, traces }
+    return { calls, traces, runs }
   }
 
   /** Calls of a user, those that were taken in last first; `row` is where the next page begins. */
@@ -350,10 +356,10 @@ export interface Entry {
   timestamp: number
   /** Null for a record that is about nothing. */
   key: string | null
-  /** Whose call it is: more keys of the same record. */
-  users: readonly string[]
+  /** More keys of the same record: whose call it is, or where the calls of a run lie. */
+  more: readonly string[]
   /** Null of a call: only where it lies is kept. */
-  trace: Trace | null
+  trace: Trace | RunTrace | null
   tally: EntryTally | null
 }
 
@@ -388,7 +394,7 @@ export interface TracePosition {
 }
 
 /** Every change of the tables, or of the JSON in them, changes this number: the view is then rebuilt. */
-const form = 6
+const form = 7
 
 /** Takes a key and its row. */
 export const putKey = (segmentBits: number): string =>

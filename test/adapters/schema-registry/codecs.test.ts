@@ -10,6 +10,7 @@ import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
 import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.ts'
 import { deadLetterReasons } from '../../../src/core/delivery/delivery.ts'
 import type { DeadLetter, RetryDelivery } from '../../../src/core/delivery/delivery.ts'
+import type { KeyedRetryDelivery } from '../../../src/adapters/schema-registry/delivery-fields.ts'
 import { deliveryEvent, type DeliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { noTally } from '../../../src/core/ledger/result-codes.ts'
 import { outcomeKinds } from '../../../src/core/delivery/outcome.ts'
@@ -229,11 +230,14 @@ test('every field of every record survives encoding and decoding', () => {
 
   const value = codecs.retries('10s').encode({ ...retry, key: Buffer.from('u-1') })
   const back = codecs.retries('1m').tryDecode(value)!
-  assert.deepEqual(plain(back), plain({ ...retry, key: Buffer.from('u-1') }))
-  assert.equal(codecs.retries('10s').tryDecode(codecs.retries('10s').encode(retry))!.key, null)
+  assert.deepEqual(plain(back), plain({ ...retry, key: Buffer.from('u-1'), run: null }))
+  assert.equal(
+    (codecs.retries('10s').tryDecode(codecs.retries('10s').encode(retry)) as KeyedRetryDelivery).key,
+    null,
+  )
   const bare = { ...retry, outcomes: [], endpointIds: [], lastResponse: null, body: new Uint8Array([1, 2]) }
   assert.deepEqual(
-    plain(codecs.retries('1m').tryDecode(codecs.retries('10s').encode(bare))!.body),
+    plain((codecs.retries('1m').tryDecode(codecs.retries('10s').encode(bare)) as KeyedRetryDelivery).body),
     plain(bare.body),
   )
 
@@ -313,7 +317,7 @@ test('all retry tiers can read each other’s records, and their schema is reque
   const value = codecs.retries('10s').encode(retry)
   assert.equal(fresh.retries('1m').tryDecode(value), undefined)
   await fresh.retries('30m').load(value)
-  assert.equal(fresh.retries('1m').tryDecode(value)!.id, retry.id)
+  assert.equal((fresh.retries('1m').tryDecode(value) as KeyedRetryDelivery).id, retry.id)
   assert.equal(fresh.retries('1m'), fresh.retries('1m'))
 })
 

@@ -16,7 +16,7 @@ const entry = (topic: string, offset: number, given: Partial<Entry> = {}): Entry
   place: place(topic, offset),
   timestamp: 1_000 + offset,
   key: null,
-  users: [],
+  more: [],
   trace: null,
   tally: null,
   ...given,

@@ -16,6 +16,7 @@ import { erasureKey } from '../../../src/core/erasure/erasures.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { someErasure } from '../../support/erasures.ts'
 import { deadLetter, delivery, failedAt } from '../../support/replay/dead-letters.ts'
+import type { RetryDelivery } from '../../../src/core/delivery/delivery.ts'
 import { brokers, registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
 import { createTopics } from '../../../src/adapters/kafka/admin/topics.ts'
 import { runHere } from '../../support/deployment/program-here.ts'
@@ -264,7 +265,7 @@ test('a delivery is replayed by a job, with a new window, to the current URLs, u
   assert.equal(more.length, 0)
   assert.equal(record!.key?.toString(), 'ann')
   assert.equal(record!.headers.traceparent?.toString(), '00-trace-01')
-  const sent = await codecs.retries('replay').decode(record!.value)
+  const sent = (await codecs.retries('replay').decode(record!.value)) as RetryDelivery
   const { body, endpointIds, scheduledAt, firstScheduledAt, owner, ...rest } = sent
   assert.deepEqual(Buffer.from(body), Buffer.from(written[0]!.delivery!.body))
   assert.deepEqual(endpointIds, ['u1', 'u2', 'u3'])
@@ -297,7 +298,9 @@ test('dead letters that cannot be replayed are counted, and the others are repla
   const [report] = jsonLines(stdout) as [{ state: string; sent: number; totals: { refused: number } }]
   assert.deepEqual([report.state, report.sent, report.totals.refused], ['finished', 2, 1])
   const sent = (await recordsOf(replays)).slice(before)
-  const deliveries = await Promise.all(sent.map(({ value }) => codecs.retries('replay').decode(value)))
+  const deliveries = await Promise.all(
+    sent.map(async ({ value }) => (await codecs.retries('replay').decode(value)) as RetryDelivery),
+  )
   assert.deepEqual(
     deliveries.map(({ id }) => id),
     ['m2:old', 'm1:crm'],
@@ -357,7 +360,9 @@ test('dead letters that a deletion request covers are not listed, shown or repla
   ]
   assert.deepEqual([report.totals.erased, report.totals.failed, report.totals.raw], [5, 3, 0])
   const sent = (await recordsOf(replays)).slice(sentBefore)
-  const deliveries = await Promise.all(sent.map(({ value }) => codecs.retries('replay').decode(value)))
+  const deliveries = await Promise.all(
+    sent.map(async ({ value }) => (await codecs.retries('replay').decode(value)) as RetryDelivery),
+  )
   assert.deepEqual(
     deliveries.map(({ id }) => id),
     ['later:crm', 'told:crm', 'elsewhere:crm'],

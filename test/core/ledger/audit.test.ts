@@ -247,8 +247,10 @@ class World {
       seen.add(key)
       return { ...written, ...place, repeated }
     }
-    for (const { offset, ...written } of this.retries)
-      audit.addRetry(published({ ...places[2], offset }, written))
+    for (const { offset, ...written } of this.retries) {
+      const place = { ...places[2], offset }
+      audit.addRetry(place, [published(place, written)])
+    }
     for (const [offset, written] of this.deadLetters.entries())
       audit.addDeadLetter(published({ topic: 'dead-letters', partition: 0, offset }, written))
     return audit.report()

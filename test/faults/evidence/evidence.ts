@@ -7,6 +7,7 @@ import {
   type DeadLetterReason,
   type Delivery,
 } from '../../../src/core/delivery/delivery.ts'
+import { deliveryIdIn, isRun, offsetsOf } from '../../../src/core/delivery/deferred-run.ts'
 import { replayTier, tierOfTopic } from '../../../src/core/topics.ts'
 import { answerKinds, type AnswerKind } from '../load/answers.ts'
 import { Columns } from '../columns.ts'
@@ -45,6 +46,8 @@ export interface Evidence {
     | 'notBefore'
     /** Bit n: URL n is still to be tried. */
     | 'urls'
+    /** 1: a run that came from another one. That the delivery was put off stands nowhere else. */
+    | 'again'
   >
   deadLetters: Columns<
     | 'delivery'
@@ -104,7 +107,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
         'attempts',
         'timesScheduled',
       ] as const),
-      ...(['firstAttemptAt', 'firstScheduledAt', 'notBefore', 'urls'] as const),
+      ...(['firstAttemptAt', 'firstScheduledAt', 'notBefore', 'urls', 'again'] as const),
     ]),
     deadLetters: new Columns([
       ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'timesScheduled'] as const),
@@ -162,11 +165,46 @@ const times = ({ firstAttemptAt, firstScheduledAt, attempts, timesScheduled }: D
   timesScheduled,
 })
 
+/** A text for a place in the calls' topic. */
+const callKey = (partition: number, offset: number): string => `${partition}/${offset}`
+
+/** The messageId of each call, by where it lies. */
+function messageIds(rig: Rig, { calls, side }: Evidence): Map<string, string> {
+  const ids = new Map<string, string>()
+  calls.forEach((copies, seq) => {
+    for (const { partition, offset } of copies) ids.set(callKey(partition, offset), `m${seq}`)
+  })
+  const prefix = `${rig.topics.calls}/`
+  for (const { place, messageId } of side.calls) ids.set(place.slice(prefix.length), messageId)
+  return ids
+}
+
 async function readRetryRecords(rig: Rig, evidence: Evidence): Promise<void> {
   const codec = rig.codecs.retries('1s')
+  const ids = messageIds(rig, evidence)
   for (const [index, { topic }] of evidence.tierTopics.entries()) {
     for await (const { partition, offset, timestamp, value } of recordsOf(rig, topic)) {
       const retry = codec.tryDecode(value) ?? (await codec.decode(value))
+      if (isRun(retry)) {
+        const place = { topic: index, partition, offset: Number(offset), at: Number(timestamp) }
+        for (const call of offsetsOf(retry.calls)) {
+          const messageId = ids.get(callKey(retry.calls.partition, call))
+          const id = deliveryIdIn(retry, messageId ?? '')
+          const delivery = deliveryNumber(id)
+          if (isSide.has(retry.destinationId))
+            evidence.side.addRetry(id, retry.owner, `${topic}/${partition}/${offset}`, false)
+          else if (delivery === null)
+            evidence.strangers.push(`${topic}/${partition}/${offset}: ${id}, in a run with ${call}`)
+          else
+            evidence.retryRecords.push({
+              ...{ delivery, ...place, attempts: 0, timesScheduled: retry.timesScheduled },
+              ...{ firstAttemptAt: -1, firstScheduledAt: retry.firstScheduledAt },
+              ...{ scheduledAt: retry.scheduledAt, notBefore: -1, urls: urlBits(retry.endpointIds) },
+              again: retry.from === null ? 0 : 1,
+            })
+        }
+        continue
+      }
       const delivery = deliveryNumber(retry.id)
       if (retry.sourceId === sideSource) {
         const isReplayed = topic === rig.topics.retry(replayTier.name)
@@ -183,6 +221,7 @@ async function readRetryRecords(rig: Rig, evidence: Evidence): Promise<void> {
         scheduledAt: retry.scheduledAt,
         notBefore: retry.notBefore ?? -1,
         urls: urlBits(retry.endpointIds),
+        again: 0,
       })
     }
   }

@@ -76,20 +76,23 @@ function judgeWhatWasHeld(
   tally: HeldTally,
   findings: Findings,
 ): void {
-  const ids = new Map(retryPlaces)
+  const idsAt = new Map(retryPlaces)
   const callById = new Map(calls.map((call) => [call.messageId, call]))
-  for (const { messageId, place } of calls) ids.set(place, `${messageId}:${heldDestination}`)
+  for (const { messageId, place } of calls) idsAt.set(place, new Set([`${messageId}:${heldDestination}`]))
   for (const [place, pauseIds] of held)
     for (const pauseId of pauseIds) {
-      tally.held++
-      const id = ids.get(place)
-      const call = callById.get(id?.slice(0, id.indexOf(':')) ?? '')
-      if (id === undefined || !call) findings.add('strangers', `${place} is held by ${pauseId}`)
-      else if (replayed.get(id)?.has(replayOwner(heldReplayId(pauseId)))) continue
-      else if (isErased(call, erasedAt)) tally.heldAndErased++
-      // Another forwarder had delivered it, and could not commit: its replay sends it to nobody twice.
-      else if (arrivals.get(id)?.some((kind) => answers[kind] === 'success')) tally.heldAndDelivered++
-      else findings.add('held and not sent', `${id} at ${place}, by the pause ${pauseId}`)
+      const ids = idsAt.get(place)
+      if (ids === undefined) findings.add('strangers', `${place} is held by ${pauseId}`)
+      for (const id of ids ?? []) {
+        tally.held++
+        const call = callById.get(id.slice(0, id.indexOf(':')))
+        if (!call) findings.add('strangers', `${place} is held by ${pauseId}`)
+        else if (replayed.get(id)?.has(replayOwner(heldReplayId(pauseId)))) continue
+        else if (isErased(call, erasedAt)) tally.heldAndErased++
+        // Another forwarder had delivered it, and could not commit: its replay sends it to nobody twice.
+        else if (arrivals.get(id)?.some((kind) => answers[kind] === 'success')) tally.heldAndDelivered++
+        else findings.add('held and not sent', `${id} at ${place}, by the pause ${pauseId}`)
+      }
     }
 }
 

@@ -27,7 +27,7 @@ export class SideEvidence {
   readonly delivered = new Set<string>()
   retries = 0
   /** Of retries, the replays' topic included: ids by place. */
-  readonly retryPlaces = new Map<string, string>()
+  readonly retryPlaces = new Map<string, Set<string>>()
   /** What lies in the replays' topic: by id, who wrote it. */
   readonly replayed = new Map<string, Set<string>>()
   /** By place of a call or a retry: the pauses that held it. */
@@ -53,7 +53,7 @@ export class SideEvidence {
 
   addRetry(id: string, owner: string, place: string, isReplayed: boolean): void {
     this.retries++
-    this.retryPlaces.set(place, id)
+    addTo(this.retryPlaces, place, id)
     if (isReplayed) addTo(this.replayed, id, owner)
   }
 

@@ -231,17 +231,18 @@ function isDelivered(
 }
 
 /**
- * What became of each record of a tier stands in the ledger before the record is committed; so does a delivery that is
- * dead at once, unless another owner delivered it.
+ * What became of each record of a tier stands in the ledger before the record is committed, or in the run that it led to;
+ * so does a delivery that is dead at once, unless another owner delivered it.
  */
 function judgeLedger(
-  { evidence: { ledger }, findings }: Judging,
+  { evidence: { ledger, retryRecords }, findings }: Judging,
   delivery: DeliveryEvidence,
   { number, taken }: { number: number; taken: boolean },
 ): void {
   const records = delivery.retryRecords.length
   const events = ledger.fromTiersOf(number)
-  if (events < Math.min(records, maxCounted))
+  const again = delivery.retryRecords.reduce((sum, row) => sum + retryRecords.get('again', row), 0)
+  if (events < Math.min(records - again, maxCounted))
     findings.add('ledger events lost', `${delivery.name}: ${events} of ${records}`, delivery.dossier)
   const isDead = records === 0 && delivery.deadLetters.length > 0 && !taken
   if (isDead && ledger.deadLettersOf(number) === 0)

@@ -5,6 +5,7 @@ import { decodeFinished } from '../../../src/core/offsets/offset-runs.ts'
 import { someCall } from './calls.ts'
 import type { Deployment } from '../deployment/deployment.ts'
 import type { Answer, ReceivedRequest, Receiver } from '../receivers.ts'
+import { tierDeliveries } from './tier-deliveries.ts'
 
 /** A record of the calls topic: `<partition>/<offset>`. It is its call's messageId too. */
 export type Place = string
@@ -76,13 +77,10 @@ export const missing = (places: readonly Place[], receivers: readonly Receiver[]
  * a machine with too much else to do any may. That they come twice, or after their record was finished, is right.
  */
 export async function readScheduled(deployment: Deployment): Promise<Set<Place>> {
-  const { config, topics, codecs, read } = deployment
+  const { config } = deployment
   const places = new Set<Place>()
   for (const { name } of config.retryTiers) {
-    for (const { value } of await read(topics.retry(name))) {
-      const { id } = await codecs.retries(name).decode(value)
-      places.add(id.slice(0, id.lastIndexOf(':')))
-    }
+    for (const { id } of await tierDeliveries(deployment, name)) places.add(id.slice(0, id.lastIndexOf(':')))
   }
   return places
 }

@@ -3,6 +3,7 @@ import type { DeadLetter, RetryDelivery } from '../../../src/core/delivery/deliv
 import { type Deployment, type RunningForwarder } from '../deployment/deployment.ts'
 import { until } from '../until.ts'
 import { parseExposition, type Samples } from '../exposition.ts'
+import { tierDeliveries } from './tier-deliveries.ts'
 
 /** The metrics page of a forwarder as it stands now. */
 export function samplesOf(forwarder: RunningForwarder): Samples {
@@ -56,21 +57,15 @@ export async function deadLetterOf(
   return ours[0]!
 }
 
-/** A record of a retry tier, with the time at which it was due. */
+/** A delivery in a retry tier, with the time at which it was due. */
 export type TierRecord = RetryDelivery & { tier: string; dueAt: number }
 
 /** Everything that the retry tiers of the settings hold for the destination, due or past, in the order they were scheduled. */
 export async function tierRecords(deployment: Deployment, destination: string): Promise<TierRecord[]> {
   const records = await Promise.all(
     deployment.config.retryTiers.map(async ({ name, delayMs }) => {
-      const codec = deployment.codecs.retries(name)
-      const read = await deployment.read(deployment.topics.retry(name))
-      return Promise.all(
-        read.map(async ({ value }) => {
-          const record = await codec.decode(value)
-          return { ...record, tier: name, dueAt: record.scheduledAt + delayMs }
-        }),
-      )
+      const deliveries = await tierDeliveries(deployment, name)
+      return deliveries.map((each) => ({ ...each, tier: name, dueAt: each.scheduledAt + delayMs }))
     }),
   )
   return records

@@ -1,0 +1,83 @@
+import { fromPairs, offsetsIn, toPairs } from '../offsets/finished-offsets.ts'
+import type { OffsetRun } from '../offsets/offset-runs.ts'
+import { deliveryIdSuffix, type Origin, type RetryDelivery } from './delivery.ts'
+
+/**
+ * Calls that one destination is to get and that were put off without an attempt: a record of a retry tier that names
+ * where they lie, in place of a copy of each. When it is due they are read again, and each is a delivery as any other.
+ * Nothing of a call is in it: not its body, nor whose it is.
+ */
+export interface DeferredRun {
+  readonly destinationId: string
+  /** Set where each URL of the destination gets a delivery of its own. */
+  readonly urlId: string | null
+  /** Ids of the endpoints still to try. */
+  readonly endpointIds: readonly string[]
+  readonly calls: CallSpan
+  /** Times that they were scheduled for a retry. */
+  readonly timesScheduled: number
+  /** When the first of them was scheduled, epoch ms: the window of all begins then. */
+  readonly firstScheduledAt: number
+  readonly scheduledAt: number
+  /** As a retry's. */
+  readonly owner: string
+  /** The record of a tier that they were in before; null where each came from the call's own record. */
+  readonly from: Origin | null
+}
+
+/** Calls of one partition. */
+export interface CallSpan {
+  readonly topic: string
+  readonly partition: number
+  /** Ascending, apart from each other, not empty. */
+  readonly runs: readonly OffsetRun[]
+}
+
+/** What lies in a retry tier: one delivery, or a run of them. */
+export type TierRecord = RetryDelivery | DeferredRun
+
+export const isRun = (record: TierRecord): record is DeferredRun => 'calls' in record
+
+/** Calls of one run: so many are taken together when it is due, and it stays far below what a record may have. */
+export const maxRunCalls = 1_000
+/**
+ * Of the attempts of a record that is a run: no delivery reaches it, so a version that knows no runs keeps the record as
+ * a dead letter (`checkRetry`) and sends nothing.
+ */
+export const runAttempts = -1
+
+export const countOf = ({ calls }: Pick<DeferredRun, 'calls'>): number => offsetsIn(calls.runs)
+
+/** Ascending. */
+export function* offsetsOf({ runs }: CallSpan): Iterable<number> {
+  for (const { start, end } of runs) for (let offset = start; offset < end; offset++) yield offset
+}
+
+/** The id that the delivery of a call has in the run. */
+export const deliveryIdIn = ({ destinationId, urlId }: DeferredRun, messageId: string): string =>
+  messageId + deliveryIdSuffix(destinationId, urlId)
+
+/** Where each of its deliveries came from: a call's record, or for all of them the tier's. */
+export function* placesBefore({ from, calls }: DeferredRun): Iterable<Omit<Origin, 'appendedAt'>> {
+  const { topic, partition } = calls
+  for (const offset of offsetsOf(calls)) yield from ?? { topic, partition, offset }
+}
+
+/** Offsets as the record has them: pairs from the first one on. */
+export const pairsOf = ({ runs }: CallSpan): { start: number; offsets: number[] } => ({
+  start: runs[0]!.start,
+  offsets: toPairs(runs, runs[0]!.start),
+})
+
+/** Null for pairs that no forwarder writes. */
+export function spanOf(
+  topic: string,
+  partition: number,
+  start: number,
+  pairs: readonly number[],
+): CallSpan | null {
+  const runs = fromPairs(pairs, start)
+  if (runs === null || runs.length === 0) return null
+  const count = offsetsIn(runs)
+  return Number.isSafeInteger(count) && count <= maxRunCalls ? { topic, partition, runs } : null
+}

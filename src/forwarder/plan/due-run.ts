@@ -1,0 +1,174 @@
+import { usersOf } from '../../core/call/analytics-call.ts'
+import { renderBody } from '../../core/call/body.ts'
+import { checkCall } from '../../core/call/check-call.ts'
+import { redacted } from '../../core/call/redaction.ts'
+import { deliveryIdIn, offsetsOf, type DeferredRun } from '../../core/delivery/deferred-run.ts'
+import type { RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { AssignedPartition, Block, RecordProgress, Work } from '../consume/assigned-partition.ts'
+import type { FetchedRecord } from '../consume/record-source.ts'
+import type { DestinationRuntime } from './destination-runtime.ts'
+import { keyOf, Refusal, requireReadable, type RecordDecoder } from './planner.ts'
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { SchemaLoader } from './schema-loader.ts'
+
+/** Reads calls again: those at these offsets, as far as they are there, in no certain order. Rejects when it is stopped. */
+export type ReadCalls = (
+  topic: string,
+  partition: number,
+  offsets: readonly number[],
+) => Promise<readonly FetchedRecord[]>
+
+/** Calls that are read at once: a run of large ones must not fill the memory. */
+const readAtOnce = 64
+/** Before it is tried again, in ms. */
+const againMs = 1_000
+
+/** A call of a run as a delivery that came due. */
+export interface DueMember {
+  retry: RetryDelivery
+  /** The call's Kafka key, one character a byte. */
+  key: string | null
+}
+
+/** A run at the head of its partition, and how far it was taken. */
+export class DueRun {
+  readonly run: DeferredRun
+  readonly work: RecordProgress
+  readonly #offsets: readonly number[]
+  readonly #read: ReadCalls
+  readonly #records = new Map<number, FetchedRecord>()
+  /** Up to here, by place in the run, records were asked for. */
+  #asked = 0
+  #taken = 0
+  #reading: Promise<void> | null = null
+  #member: DueMember | null = null
+
+  constructor(run: DeferredRun, work: RecordProgress, read: ReadCalls) {
+    this.run = run
+    this.work = work
+    this.#read = read
+    this.#offsets = [...offsetsOf(run.calls)]
+    work.remaining = this.#offsets.length
+  }
+
+  /** Offsets of the calls that were not taken. */
+  get rest(): readonly number[] {
+    return this.#offsets.slice(this.#taken)
+  }
+
+  get left(): number {
+    return this.#offsets.length - this.#taken
+  }
+
+  /** Nothing of it was taken. */
+  get isWhole(): boolean {
+    return this.#taken === 0
+  }
+
+  /** Where the next call lies. */
+  get #next(): number {
+    return this.#offsets[this.#taken]!
+  }
+
+  /**
+   * The next call's record; null where retention has removed it. A block: it is not read yet.
+   */
+  peek(): FetchedRecord | null | Block {
+    if (this.#taken >= this.#asked && this.#reading === null) this.#reading = this.#readOn()
+    if (this.#reading !== null) return { kind: 'pending', settled: this.#reading }
+    return this.#records.get(this.#next) ?? null
+  }
+
+  /** The next call as a delivery, made once while it waits. Throws what makes it a dead letter. */
+  member(
+    record: FetchedRecord,
+    destination: DestinationRuntime,
+    decoder: RecordDecoder<AnalyticsCall>,
+    schemas: SchemaLoader,
+    partition: AssignedPartition,
+  ): DueMember | Block {
+    if (this.#member) return this.#member
+    requireReadable(record)
+    const decoded = decoder.tryDecode(record.value)
+    if (decoded === undefined) return schemas.load(decoder, partition, record)
+    const { call, fault } = checkCall(decoded)
+    if (fault !== null) throw new Refusal('invalid_call', fault)
+    const { redaction } = destination
+    const { scheduledAt, owner, endpointIds, timesScheduled, firstScheduledAt, destinationId } = this.run
+    const { topic, partition: of } = this.run.calls
+    const retry: RetryDelivery = {
+      id: deliveryIdIn(this.run, call.messageId),
+      messageId: call.messageId,
+      sourceId: call.sourceId,
+      destinationId,
+      userIds: usersOf(call),
+      type: call.type as Exclude<typeof call.type, 'unknown'>,
+      body: Buffer.from(renderBody(redaction === null ? call : redacted(call, redaction))),
+      endpointIds,
+      attempts: 0,
+      timesScheduled,
+      firstAttemptAt: null,
+      firstScheduledAt,
+      notBefore: null,
+      outcomes: [],
+      lastResponse: null,
+      origin: { topic, partition: of, offset: record.offset, appendedAt: record.timestamp },
+      scheduledAt,
+      owner,
+      from: this.work.place,
+    }
+    return (this.#member = { retry, key: keyOf(record.key) })
+  }
+
+  /** A call that is gone, as far as it is known. */
+  lost(): RetryDelivery {
+    const { destinationId, endpointIds, timesScheduled, firstScheduledAt, scheduledAt, owner, calls } =
+      this.run
+    const { topic, partition } = calls
+    return {
+      ...{
+        id: deliveryIdIn(this.run, ''),
+        messageId: '',
+        sourceId: '',
+        destinationId,
+        userIds: [],
+        type: 'track',
+      },
+      ...{
+        body: new Uint8Array(0),
+        endpointIds,
+        attempts: 0,
+        timesScheduled,
+        firstAttemptAt: null,
+        firstScheduledAt,
+      },
+      ...{ notBefore: null, outcomes: [], lastResponse: null, scheduledAt, owner, from: this.work.place },
+      origin: { topic, partition, offset: this.#next, appendedAt: null },
+    }
+  }
+
+  /** Takes the next call; with the last one the run is taken. */
+  take(partition: AssignedPartition): Work {
+    const member = this.work.member(this.#records.get(this.#next) ?? null)
+    this.#records.delete(this.#next)
+    this.#member = null
+    this.#taken++
+    if (this.left === 0) partition.next()
+    return member
+  }
+
+  async #readOn(): Promise<void> {
+    const { topic, partition } = this.run.calls
+    const wanted = this.#offsets.slice(this.#asked, this.#asked + readAtOnce)
+    try {
+      for (const record of await this.#read(topic, partition, wanted))
+        this.#records.set(record.offset, record)
+      this.#asked += wanted.length
+    } catch {
+      // Stopped, or Kafka is away: readers say so themselves.
+      await new Promise((resolve) => setTimeout(resolve, againMs).unref())
+    } finally {
+      this.#reading = null
+    }
+  }
+}

@@ -1,0 +1,184 @@
+// Calls that are put off without an attempt: a record of a tier names where they lie, and holds no copy of them.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { countOf, isRun, type DeferredRun } from '../../../src/core/delivery/deferred-run.ts'
+import { auditOf } from '../../support/audit.ts'
+import { someCall } from '../../support/calls/calls.ts'
+import { messagesOf } from '../../support/calls/messages.ts'
+import { connect, counted, dispositions, sampleOf } from '../../support/calls/samples.ts'
+import { startConsole } from '../../support/consoles.ts'
+import { deploy, logged, type Deployment } from '../../support/deployment/deployment.ts'
+import { appendErasures } from '../../support/erasures.ts'
+import { deleteRecords } from '../../support/kafka/delete-records.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { replayIn } from '../../support/replay/replays.ts'
+import { until } from '../../support/until.ts'
+
+const callsOf = (count: number, prefix = 'm', sourceId = 'crm') =>
+  Array.from({ length: count }, (_, index) =>
+    someCall({ messageId: `${prefix}-${index}`, userId: `u-${index}`, sourceId, event: 'x'.repeat(200) }),
+  )
+
+const failed = 'postrider_webhook_attempts_total{destination="crm",outcome="status_5xx"}'
+
+/** What the tiers hold as runs. */
+async function runsIn({
+  topics,
+  codecs,
+  config,
+  read,
+}: Deployment): Promise<{ run: DeferredRun; bytes: number }[]> {
+  const runs: { run: DeferredRun; bytes: number }[] = []
+  for (const { name } of config.retryTiers)
+    for (const { value } of await read(topics.retry(name))) {
+      const record = await codecs.retries(name).decode(value)
+      if (isRun(record)) runs.push({ run: record, bytes: value!.length })
+    }
+  return runs
+}
+
+/** Resolves once the destination's breaker is open, by calls of their own. */
+async function opened(deployment: Deployment, forwarder: Parameters<typeof sampleOf>[0]): Promise<void> {
+  await deployment.produce(callsOf(20, 'first'))
+  const gauge = 'postrider_endpoint_breaker_open{destination="crm",url_id="u1"}'
+  await until(() => sampleOf(forwarder, gauge) === 1, 10_000, 'an open breaker')
+}
+
+test('calls for an endpoint that is down lie in the tiers as few small records, and arrive once each when it is back', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '1s,2s' })
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  receiver.answer({ status: 503 })
+  const forwarder = await deployment.forwarder()
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url], secret: 's3cret' })
+  await opened(deployment, forwarder)
+  await deployment.produce(callsOf(1_500))
+  await deployment.drained()
+  const runs = await runsIn(deployment)
+  const members = runs.reduce((sum, { run }) => sum + countOf(run), 0)
+  const bytes = runs.reduce((sum, each) => sum + each.bytes, 0)
+  t.diagnostic(`${members} put off in ${runs.length} records of ${bytes} bytes`)
+  assert.ok(members >= 1_400, `${members} of 1,500 were put off`)
+  assert.ok(runs.length * 20 < members, `${runs.length} records for ${members}`)
+  assert.ok(bytes < members * 20, `${bytes} bytes for ${members}`)
+
+  receiver.answer({ status: 200 })
+  await counted(forwarder, dispositions('crm', 'delivered'), 1_520, 60_000)
+  const delivered = receiver.requests.slice(sampleOf(forwarder, failed))
+  assert.equal(new Set(delivered.map(({ headers }) => headers['idempotency-key'])).size, 1_520)
+  assert.equal(delivered.length, 1_520)
+  await forwarder.stop()
+  const report = await auditOf(deployment)
+  assert.ok(report.ok, JSON.stringify(report.faults))
+  const line = report.destinations.find(({ destinationId }) => destinationId === 'crm')!
+  assert.deepEqual([line.planned, line.delivered, line.waiting, line.balance], [1_520, 1_520, 0, 0])
+})
+
+test('what waits in a run is shown for each of its calls, by why and in the audit', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '20s' })
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 })
+  const forwarder = await deployment.forwarder()
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
+  await opened(deployment, forwarder)
+  await deployment.produce(callsOf(50))
+  await deployment.drained()
+  const { run } = (await runsIn(deployment))[0]!
+  await forwarder.stop()
+  const messages = await messagesOf(deployment)
+  const call = (await deployment.read(deployment.topics.calls)).find(
+    ({ partition, offset }) => partition === run.calls.partition && offset === run.calls.runs[0]!.start,
+  )!
+  const { messageId } = await deployment.codecs.calls.decode(call.value)
+  const [copy] = (await messages.shown(messageId)).copies
+  assert.deepEqual(
+    copy!.deliveries.map(({ state, tier, attempts, dueAt }) => [state, tier, attempts, dueAt]),
+    [['waiting', '20s', 0, new Date(run.scheduledAt + 20_000).toISOString()]],
+  )
+  assert.deepEqual(
+    copy!.steps.map(({ what, tier }) => [what, tier]),
+    [['deferred', '20s']],
+  )
+  const report = await auditOf(deployment)
+  assert.ok(report.ok, JSON.stringify(report.faults))
+  assert.equal(report.destinations.find(({ destinationId }) => destinationId === 'crm')!.waiting, 70)
+})
+
+test('a user who is erased while calls are put off gets none of them, and all others arrive', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '2s' })
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 })
+  const first = await deployment.forwarder()
+  await connect(deployment, first, { id: 'crm', urls: [receiver.url] })
+  await opened(deployment, first)
+  await deployment.produce(callsOf(40))
+  await deployment.drained()
+  await first.stop()
+  await appendErasures(deployment, { sourceId: 'crm', userId: 'u-30' })
+  receiver.answer({ status: 200 })
+  const before = receiver.requests.length
+  const second = await deployment.forwarder()
+  await counted(second, dispositions('crm', 'erased'), 1, 30_000)
+  await counted(second, dispositions('crm', 'delivered'), 59, 30_000)
+  const ids = new Set(receiver.requests.slice(before).map((request) => request.json().messageId))
+  assert.ok(!ids.has('m-30') && ids.has('m-31') && ids.has('m-29'))
+  await second.stop()
+  const report = await auditOf(deployment)
+  assert.ok(report.ok, JSON.stringify(report.faults))
+})
+
+test('a run that comes due while its destination is paused is held as a whole, and sent once by the end of the pause', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '1s' })
+  const { settings } = deployment
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 })
+  const forwarder = await deployment.forwarder()
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
+  await opened(deployment, forwarder)
+  await deployment.produce(callsOf(300))
+  await deployment.drained()
+  const pauseId = 'p1'
+  await settings.execute({ type: 'pause_destination', id: 'crm', pauseId, at: Date.now(), until: null })
+  await until(() => sampleOf(forwarder, dispositions('crm', 'held')) >= 320, 30_000, 'that all is held')
+  receiver.answer({ status: 200 })
+  const before = receiver.requests.length
+  const console = await startConsole(deployment)
+  await settings.execute({ type: 'resume_destination', id: 'crm', pauseId, at: Date.now() })
+  await until(() => settings.state.replays.has(`held-${pauseId}`), 30_000)
+  const { totals } = await replayIn(console, `held-${pauseId}`, 'finished', 90_000)
+  assert.equal(totals.held, 320)
+  await receiver.waitFor(before + 320, 30_000)
+  const ids = receiver.requests.slice(before).map(({ headers }) => headers['idempotency-key'])
+  assert.equal(new Set(ids).size, 320)
+  assert.equal(ids.length, 320)
+  await forwarder.stop()
+  const report = await auditOf(deployment)
+  assert.ok(report.ok, JSON.stringify(report.faults))
+})
+
+test('calls that retention removed while they were put off are dead letters of their own, and are said loudly', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '2s' })
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 })
+  const first = await deployment.forwarder()
+  await connect(deployment, first, { id: 'crm', urls: [receiver.url] })
+  await opened(deployment, first)
+  await deployment.produce(callsOf(30))
+  await deployment.drained()
+  await first.stop()
+  const waiting = (await runsIn(deployment)).reduce((sum, { run }) => sum + countOf(run), 0)
+  const ends = await deployment.ranges(deployment.topics.calls)
+  await deleteRecords(
+    deployment.admin,
+    deployment.topics.calls,
+    ends.map(({ partition, high }) => ({ partition, offset: high })),
+  )
+  receiver.answer({ status: 200 })
+  const second = await deployment.forwarder()
+  const series = 'postrider_dead_letters_total{destination="crm",reason="call_removed"}'
+  await until(() => sampleOf(second, series) === waiting, 30_000, `${waiting} dead letters`)
+  const dead = (await deployment.deadLetters()).filter(({ reason }) => reason === 'call_removed')
+  assert.equal(new Set(dead.map(({ origin }) => `${origin.partition}/${origin.offset}`)).size, waiting)
+  assert.ok(dead.every(({ delivery }) => delivery!.destinationId === 'crm'))
+  assert.equal(sampleOf(second, `postrider_lost_offsets_total{topic="${deployment.topics.calls}"}`), waiting)
+  assert.equal((await logged(second, 'is gone before its time')).level, 50)
+})
