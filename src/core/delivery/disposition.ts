@@ -107,6 +107,21 @@ export function isExpired(record: WindowTimes, now: number, policy: RetryPolicy)
   return now > windowEnd(record, now, policy)
 }
 
+/** Half of the window: until then a breaker that is open keeps it from being attempted. */
+const ownAttemptShare = 0.5
+
+/**
+ * A delivery that was only ever put off has waited for so long that it gets an attempt of its own when it comes due, be
+ * the breaker open or not: none is to end without one where its endpoint answers at all.
+ */
+export function isOwnAttemptDue(
+  { attempts, firstScheduledAt }: Pick<Delivery, 'attempts' | 'firstScheduledAt'>,
+  now: number,
+  { windowMs }: RetryPolicy,
+): boolean {
+  return attempts === 0 && firstScheduledAt !== null && now >= firstScheduledAt + windowMs * ownAttemptShare
+}
+
 const idOf = ({ endpointId }: { endpointId: string }): string => endpointId
 
 /**

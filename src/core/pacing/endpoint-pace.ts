@@ -11,6 +11,7 @@ import {
 } from './breaker.ts'
 import { ConcurrencyLimit, type LimitBounds } from './concurrency-limit.ts'
 import type { GroupShare } from './destination-limit.ts'
+import { OwnAttempts } from './own-attempts.ts'
 import { RecentOutcomes, ReturnTimes } from './recent-outcomes.ts'
 import { RetryBudget, type BudgetBounds } from './retry-budget.ts'
 
@@ -34,6 +35,7 @@ export class EndpointPace {
   readonly #limit: ConcurrencyLimit
   readonly #budget: RetryBudget
   readonly #returns: ReturnTimes
+  readonly #own = new OwnAttempts()
   readonly #breakerLimits: BreakerLimits
   readonly #maxWaitMs: number
   #breaker: Breaker = closedBreaker
@@ -101,6 +103,7 @@ export class EndpointPace {
     if (!isRetry) this.#budget.firstAttempt(now)
     else if (!succeeded) this.#budget.retryFailed(now)
     const event = breakerEvent(outcome)
+    if (!succeeded) this.#own.failed(durationMs)
     if (succeeded) this.#limit.answered(durationMs, inFlight, now)
     // What fails as a probe is away, however little it gets.
     else if (phases[this.#breaker.phase].work !== 'deferred') {
@@ -113,6 +116,46 @@ export class EndpointPace {
     // A pause that is asked for holds whenever it is asked for.
     if (event && (round === this.#round || event === 'busy'))
       this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, this.#breakerLimits), now)
+  }
+
+  /** Whether a delivery that was never attempted may be, although the breaker is open. */
+  get mayTryOwn(): boolean {
+    return this.#own.allows
+  }
+
+  /** It may not yet, and soon will: the endpoint fails soon, and an answer is to come. */
+  get isOwnSoon(): boolean {
+    return !this.#own.allows && this.#own.isFast
+  }
+
+  /** None came as soon as that. */
+  ownStalled(): void {
+    this.#own.stalled()
+  }
+
+  /** Such an attempt goes out. It is none of a round. */
+  ownStarted(): void {
+    this.#own.started()
+  }
+
+  ownWithdrawn(): void {
+    this.#own.withdrawn()
+  }
+
+  /** A success is as good as a probe's: the cool-down is over. A failure says nothing new. */
+  ownEnded(outcome: Outcome, now: number): void {
+    const event = breakerEvent(outcome)
+    this.#own.ended(outcome.durationMs)
+    this.recent.ended(outcome, now)
+    this.#budget.firstAttempt(now)
+    const { phase } = this.#breaker
+    if (event === 'busy')
+      this.#become(
+        stepBreaker(this.#breaker, event, now, outcome.retryAfterMs ?? 0, this.#breakerLimits),
+        now,
+      )
+    else if (event === 'success' && phase === 'open')
+      this.#become(stepBreaker(this.#breaker, 'elapsed', now, 0, this.#breakerLimits), now)
   }
 
   /**

@@ -2,7 +2,7 @@ import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { withoutFuture } from '../../core/delivery/clock-ahead.ts'
 import { isRun, type DeferredRun, type TierRecord } from '../../core/delivery/deferred-run.ts'
 import { checkRetry, type RetryDelivery } from '../../core/delivery/delivery.ts'
-import { hopTier, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
+import { hopTier, isExpired, isOwnAttemptDue, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownCopy } from '../../core/own-bytes.ts'
 import type { Block, AssignedPartition, Work } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
@@ -134,7 +134,15 @@ export class RetryPlanner implements Planner {
       const deferral = admission.pause(queued, now)
       return deferral ? [{ endpointId: id, deferral }] : []
     })
-    if (deferrals.length === endpoints.length && !isExpired(runWindow(run), Date.now(), policy)) {
+    const isOwnDue = isOwnAttemptDue({ attempts: 0, ...runWindow(run) }, Date.now(), policy)
+    const mayTry = isOwnDue && endpoints.some((endpoint) => endpoint.mayTryOwn(now))
+    // What is behind in the partition waits meanwhile, but for no longer than retries may be late.
+    if (deferrals.length === endpoints.length && isOwnDue && !mayTry && Date.now() < dueAt + maxLateMs) {
+      const room = endpoints.map((endpoint) => endpoint.ownRoom()).find((soon) => soon !== null)
+      if (room) return { kind: 'pending', settled: room }
+    }
+    const isRefused = deferrals.length === endpoints.length && !mayTry
+    if (isRefused && !isExpired(runWindow(run), Date.now(), policy)) {
       if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
       if (settler.putOffRest(due.work, run, destination, due.rest, deferrals)) {
         partition.next()
@@ -207,7 +215,10 @@ export class RetryPlanner implements Planner {
       return null
     }
     // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
-    const isDeferred = endpoints.length > 0 && endpoints.every(({ admission }) => admission.defers(now))
+    const isOwnDue = isOwnAttemptDue(retry, Date.now(), policy)
+    const isDeferred =
+      endpoints.length > 0 &&
+      endpoints.every((endpoint) => endpoint.admission.defers(now) && !(isOwnDue && endpoint.mayTryOwn(now)))
     if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }
     // What a replay sends for the first time keeps its order and its place among the first attempts of other calls.
     const isRetry = retry.attempts > 0 || this.#parts.tierDelayMs(partition.topic) > 0
@@ -217,7 +228,9 @@ export class RetryPlanner implements Planner {
     budget.reserve(retry.body.length)
     // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
     const delivery = isDeferred || work.isOfRun ? retry : onItsOwn(retry)
-    dispatcher.admit(new ActiveDelivery(delivery, work, destination, endpoints, key, dueAt, now, isRetry))
+    const active = new ActiveDelivery(delivery, work, destination, endpoints, key, dueAt, now, isRetry)
+    active.isOwnAttemptDue = isOwnDue
+    dispatcher.admit(active)
     return null
   }
 
@@ -227,6 +240,9 @@ export class RetryPlanner implements Planner {
     return destination.endpoints.filter((endpoint) => retry.endpointIds.includes(endpoint.id))
   }
 }
+
+/** How late retries may be because an attempt of its own is waited for, in ms. */
+const maxLateMs = 1_000
 
 const runWindow = ({ firstScheduledAt }: DeferredRun) => ({ firstAttemptAt: null, firstScheduledAt })
 

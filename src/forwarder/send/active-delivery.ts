@@ -63,6 +63,8 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
 
   /** Endpoints where this delivery holds a place, from admission to the outcome. */
   reserved: readonly EndpointQueue[]
+  /** It gets an attempt of its own although a breaker is open: see isOwnAttemptDue. */
+  isOwnAttemptDue = false
   /** Outcomes still to come in this round. */
   pending = 0
   /** The round is over. */
@@ -132,8 +134,8 @@ export class Attempt implements AttemptSink {
   readonly endpoint: EndpointQueue
   /** By the steady clock. */
   readonly queuedAt: number
-  /** The round of the endpoint's pace in which it was sent. */
-  paceRound = 0
+  /** The round of the endpoint's pace in which it was sent; null for one of its own, beside the open breaker. */
+  paceRound: number | null = 0
   /** What counts it while it is in flight. */
   limit: DestinationLimiter | null = null
   isQueued = false

@@ -2,6 +2,7 @@ import { isTooSlow, type Deferral } from '../../core/delivery/disposition.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
+import { fastFailureMs } from '../../core/pacing/own-attempts.ts'
 import type { RecentOutcomes } from '../../core/pacing/recent-outcomes.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
 import type { Attempt } from './active-delivery.ts'
@@ -55,6 +56,8 @@ export class EndpointQueue implements Deferring, SlotUser {
   readonly #dispatcher: Dispatcher
   readonly #parts: EndpointParts
   readonly #pace: EndpointPace
+  /** Somebody waits for the end of an attempt beside the open breaker. */
+  #ownRoom: PromiseWithResolvers<void> | null = null
 
   /** It takes nothing before `use`. */
   constructor(destinationId: string, id: string, parts: EndpointParts) {
@@ -173,10 +176,46 @@ export class EndpointQueue implements Deferring, SlotUser {
   offer(attempt: Attempt, now: number): Deferral | null {
     this.#stir()
     const refusal = this.admission.refusal(attempt.active, now)
-    if (refusal) return this.#timed(refusal, now)
+    if (refusal) return this.#sentOwn(attempt, refusal, now) ? null : this.#timed(refusal, now)
     this.#attempts.push(attempt)
     this.pump(now)
     return null
+  }
+
+  /** Whether a delivery that is due for an attempt of its own could have it now. */
+  mayTryOwn(now: number): boolean {
+    const isOpen = this.breaker.phase === 'open' || this.breaker.phase === 'half_open'
+    return (
+      isOpen &&
+      this.#target !== null &&
+      this.admission.state === 'open' &&
+      this.#pace.mayTryOwn &&
+      !this.isLimited(now)
+    )
+  }
+
+  /** Resolves when it could, where that is soon; null: it can, or it is not known when. */
+  ownRoom(): Promise<void> | null {
+    if (!this.#pace.isOwnSoon) return null
+    if (this.#ownRoom !== null) return this.#ownRoom.promise
+    const { promise, resolve } = (this.#ownRoom = Promise.withResolvers<void>())
+    setTimeout(() => {
+      if (this.#ownRoom?.promise !== promise) return
+      this.#pace.ownStalled()
+      this.#ownRoom = null
+      resolve()
+    }, 2 * fastFailureMs).unref()
+    return promise
+  }
+
+  /** Sends a delivery that was never attempted, and that the open breaker refuses, if it is time for that. */
+  #sentOwn(attempt: Attempt, { reason }: Deferral, now: number): boolean {
+    if (reason !== 'breaker' || !attempt.active.isOwnAttemptDue || !this.mayTryOwn(now)) return false
+    if (this.#dispatcher.verdict(attempt) !== 'send' || !this.#dispatcher.slots.take(this)) return false
+    this.#pace.ownStarted()
+    attempt.paceRound = null
+    this.#limitedSend(attempt, now)
+    return true
   }
 
   pump(now: number): void {
@@ -197,16 +236,20 @@ export class EndpointQueue implements Deferring, SlotUser {
         if (limit !== null && !limit.allows(this, now)) return
         if (!this.#dispatcher.slots.take(this)) return
         this.#attempts.shift()
-        limit?.started(now)
-        attempt.limit = limit
-        this.#send(attempt, this.#target.client)
+        attempt.paceRound = this.#pace.started()
+        this.#limitedSend(attempt, now)
       }
     }
   }
 
+  #limitedSend(attempt: Attempt, now: number): void {
+    this.#destinationLimit?.started(now)
+    attempt.limit = this.#destinationLimit
+    this.#send(attempt, this.#target!.client)
+  }
+
   #send(attempt: Attempt, client: EndpointClient): void {
     this.inFlight++
-    attempt.paceRound = this.#pace.started()
     const { active } = attempt
     active.sent++
     if (!active.reached) {
@@ -249,7 +292,8 @@ export class EndpointQueue implements Deferring, SlotUser {
 
   #notSent(attempt: Attempt): void {
     attempt.active.sent--
-    this.#pace.withdrawn(attempt.paceRound)
+    if (attempt.paceRound === null) this.#pace.ownWithdrawn()
+    else this.#pace.withdrawn(attempt.paceRound)
     this.inFlight--
     this.#dispatcher.slots.release()
     attempt.limit?.withdrawn()
@@ -258,7 +302,11 @@ export class EndpointQueue implements Deferring, SlotUser {
   ended(attempt: Attempt, outcome: Outcome): void {
     const now = steadyClock.now()
     const before = this.breaker.phase
-    this.#pace.ended(attempt.paceRound, outcome, this.inFlight, attempt.active.wasAttempted, now)
+    if (attempt.paceRound === null) {
+      this.#pace.ownEnded(outcome, now)
+      this.#ownRoom?.resolve()
+      this.#ownRoom = null
+    } else this.#pace.ended(attempt.paceRound, outcome, this.inFlight, attempt.active.wasAttempted, now)
     this.inFlight--
     this.#dispatcher.slots.release()
     if (this.breaker.phase !== 'closed' || before !== 'closed') this.#breakerMoved(before, now)

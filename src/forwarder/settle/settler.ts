@@ -82,7 +82,9 @@ export class Settler implements DeliverySettler {
       this.#retries.write(work, key, tier, retry, now, label, destination.metrics)
     } else {
       const endpointIds = outcomes.map(({ endpointId }) => endpointId)
-      this.#deadDelivery(active, disposition.reason, null, endpointIds, now)
+      const { reason } = disposition
+      const detail = reason === 'not_attempted' ? notAttempted(delivery) : null
+      this.#deadDelivery(active, reason, detail, endpointIds, now)
     }
   }
 
@@ -424,6 +426,9 @@ function outcomesOf({ outcomes, destination }: ActiveDelivery): readonly RoundOu
   const order = destination.endpoints.map(({ id }) => id)
   return all.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
 }
+
+const notAttempted = ({ timesScheduled }: Delivery): string =>
+  `it was put off ${timesScheduled} times: its endpoint took nothing, and answered too slowly for an attempt of each call`
 
 const keyBytes = (key: string | null): Uint8Array | null => (key === null ? null : ownBytes(key, 'latin1'))
 

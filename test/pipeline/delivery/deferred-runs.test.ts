@@ -182,3 +182,36 @@ test('calls that retention removed while they were put off are dead letters of t
   assert.equal(sampleOf(second, `postrider_lost_offsets_total{topic="${deployment.topics.calls}"}`), waiting)
   assert.equal((await logged(second, 'is gone before its time')).level, 50)
 })
+
+test('while an endpoint answers 503 for a whole window, each call is tried at least once before it is given up', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', RETRY_WINDOW: '6s' })
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 })
+  const forwarder = await deployment.forwarder()
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
+  await opened(deployment, forwarder)
+  await deployment.produce(callsOf(800))
+  await counted(forwarder, dispositions('crm', 'dead_lettered'), 820, 60_000)
+  const reasons = Map.groupBy(await deployment.deadLetters(), ({ reason }) => reason)
+  const [untried] = reasons.get('not_attempted') ?? []
+  assert.deepEqual(
+    [...reasons].map(([reason, its]) => [reason, its.length]),
+    [['expired', 820]],
+    untried?.detail ?? '',
+  )
+  const tried = new Set(receiver.requests.map(({ headers }) => headers['idempotency-key']))
+  assert.equal(tried.size, 820)
+})
+
+test('an endpoint that hangs is not asked for each call: what is given up untried says why', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms', RETRY_WINDOW: '3s', WEBHOOK_TIMEOUT: '1s' })
+  const receiver = await startReceiver(t)
+  receiver.answer({ instead: { do: 'hang' } })
+  const forwarder = await deployment.forwarder()
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
+  await deployment.produce(callsOf(600))
+  await counted(forwarder, dispositions('crm', 'dead_lettered'), 600, 60_000)
+  const untried = (await deployment.deadLetters()).filter(({ reason }) => reason === 'not_attempted')
+  assert.ok(untried.length > 300, `${untried.length} were not tried`)
+  assert.match(untried[0]!.detail!, /^it was put off [1-9]\d* times: its endpoint took nothing/)
+})
