@@ -6,7 +6,7 @@ import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
 import { GroupSource } from '../adapters/kafka/group/group-source.ts'
 import { Brokers } from '../adapters/kafka/link/brokers.ts'
 import { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
-import { readPlaces, type PlacesSource } from '../adapters/kafka/read/read-range.ts'
+import { StretchReader } from '../adapters/kafka/read/stretch-reader.ts'
 import { topicRanges } from '../adapters/kafka/read/topic-offsets.ts'
 import { keyAndValueOf, RecordEncoder } from '../adapters/kafka/wire/record-encoder.ts'
 import { KafkaSink } from '../adapters/kafka/write/record-sink.ts'
@@ -26,7 +26,6 @@ import { defaultTrickle, queueWaitMs, startInFlightPerEndpoint } from '../core/p
 import { tierOfTopic } from '../core/topics.ts'
 import { messageOf } from '../errors.ts'
 import { Forwarder } from '../forwarder/forwarder.ts'
-import type { FetchedRecord } from '../forwarder/consume/record-source.ts'
 import type { Encoders } from '../forwarder/settle/record-publisher.ts'
 import { partActor } from '../operators/settings/actor.ts'
 import { because, checkStart } from './check-start.ts'
@@ -110,17 +109,13 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   const delays = new Map(retryTopics.map((topic) => [topic, tierOfTopic(topics, topic)!.delayMs]))
   // Connections of their own for the lag gauge: it must wait for nothing else, and nothing for it.
   const lagBrokers = closedWith(open, new Brokers(kafka))
-  // For the calls of runs: a fetch waits for what it asks for.
-  const callBrokers = closedWith(open, new Brokers(kafka))
-  const reading = new AbortController()
-  open.defer(() => reading.abort())
+  const callReader = closedWith(open, new StretchReader(kafka, topics.calls, log))
   const secrets = createSecrets(config.secretsKeys)
   const forwarder = new Forwarder({
     calls: sourceOf(config.groupId, [topics.calls]),
     retries: sourceOf(`${config.groupId}.retries`, retryTopics),
     decoders: { calls: codecs.calls, retries: codecs.retries(config.retryTiers[0]!.name) },
-    readCalls: (topic, partition, offsets) =>
-      readCalls({ kafka, brokers: callBrokers, log }, topic, partition, offsets, reading.signal),
+    readCalls: (partition, offsets) => callReader.read(partition, offsets),
     encoders: encodersOf(codecs),
     sink,
     settings,
@@ -199,25 +194,6 @@ export async function readyToWrite(codecs: Codecs, config: Config): Promise<void
     codecs.settings.ready(),
     ...config.retryTiers.map(({ name }) => codecs.retries(name).ready()),
   ])
-}
-
-/** The calls at these offsets, as far as they are there. */
-async function readCalls(
-  source: PlacesSource,
-  topic: string,
-  partition: number,
-  offsets: readonly number[],
-  signal: AbortSignal,
-): Promise<FetchedRecord[]> {
-  const places = offsets.map((offset) => ({ topic, partition, offset }))
-  const records = await readPlaces(source, places, signal)
-  return records.map((record) => ({
-    ...record,
-    header(name) {
-      const value = record.headers[name]
-      return Buffer.isBuffer(value) ? value : null
-    },
-  }))
 }
 
 /** Encoders of what a forwarder writes. */

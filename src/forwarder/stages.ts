@@ -36,7 +36,6 @@ export interface ForwarderParts {
   calls: RecordSource
   retries: RecordSource
   decoders: Decoders
-  /** Of the calls' topic. */
   readCalls: ReadCalls
   encoders: Encoders
   sink: RecordSink
@@ -166,7 +165,7 @@ export class Stages {
       ...shared,
       decoder: parts.decoders.retries,
       callDecoder: parts.decoders.calls,
-      readCalls: (...place) => parts.readCalls(...place),
+      readCalls: (partition, offsets) => parts.readCalls(partition, offsets),
       policy: parts.policy,
       tierDelayMs: (topic) => parts.tierDelayMs(topic),
       erased,

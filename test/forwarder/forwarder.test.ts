@@ -113,7 +113,7 @@ async function engine(
     calls,
     retries,
     decoders: { calls: decoder<AnalyticsCall>(), retries: decoder(given.readRetry) },
-    readCalls: (_topic, _partition, offsets) => Promise.resolve(offsets.flatMap((at) => kept.get(at) ?? [])),
+    readCalls: (_partition, offsets) => Promise.resolve(offsets.flatMap((at) => kept.get(at) ?? [])),
     encoders: {
       retry(_, record) {
         counts.encoded++

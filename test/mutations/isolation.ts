@@ -102,8 +102,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'tier-hops-without-a-bound',
     file: 'src/forwarder/plan/retry-planner.ts',
-    find: "        if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }\n",
-    replace: '',
+    find: "      if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }\n      settler.hop(",
+    replace: '      settler.hop(',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'retries that come due together before their Retry-After are rescheduled a few at a time',
@@ -308,7 +308,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'a-retry-on-the-wire-that-keeps-its-fetch',
     file: 'src/forwarder/plan/retry-planner.ts',
-    find: 'isDeferred ? retry : onItsOwn(retry)',
+    find: 'isDeferred || work.isOfRun ? retry : onItsOwn(retry)',
     replace: 'retry',
     test: {
       file: 'forwarder/forwarder.test.ts',

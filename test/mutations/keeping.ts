@@ -16,8 +16,8 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'committed-before-delivery',
     file: 'src/forwarder/consume/assigned-partition.ts',
-    find: 'return new RecordProgress(this, sequence, record)',
-    replace: 'this.tracker.finish(sequence)\n    return new RecordProgress(this, sequence, record)',
+    find: '    return work\n',
+    replace: '    this.tracker.finish(work.sequence)\n    return work\n',
     test: {
       file: 'pipeline/failures/crash.test.ts',
       name: 'with one partition',

@@ -49,11 +49,41 @@ export const retries: readonly Mutation[] = [
   {
     id: 'retries-sent-before-they-are-due',
     file: 'src/forwarder/plan/retry-planner.ts',
-    find: "if (dueAt > now) return { kind: 'until', at: dueAt }",
+    find: "if (dueAt > Date.now()) return { kind: 'until', at: dueAt }",
     replace: '',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a retry is never early, and is sent within a second of its due time',
+    },
+  },
+  {
+    id: 'no-attempt-of-its-own',
+    file: 'src/core/delivery/disposition.ts',
+    find: 'return attempts === 0 && firstScheduledAt !== null &&',
+    replace: 'return attempts < 0 && firstScheduledAt !== null &&',
+    test: {
+      file: 'pipeline/delivery/deferred-runs.test.ts',
+      name: 'while an endpoint answers 503 for a whole window, each call is tried at least once before it is given up',
+    },
+  },
+  {
+    id: 'a-run-that-loses-what-was-not-taken',
+    file: 'src/forwarder/plan/retry-planner.ts',
+    find: 'settler.putOffRest(due.work, run, destination, due.rest, deferrals)',
+    replace: 'settler.putOffRest(due.work, run, destination, due.rest.slice(1), deferrals)',
+    test: {
+      file: 'pipeline/delivery/deferred-runs.test.ts',
+      name: 'calls for an endpoint that is down lie in the tiers as few small records, and arrive once each when it is back',
+    },
+  },
+  {
+    id: 'a-run-held-in-part',
+    file: 'src/forwarder/settle/settler.ts',
+    find: 'if (active.work.isOfRun && this.#canRefer(active)) {',
+    replace: 'if (false as boolean) {',
+    test: {
+      file: 'pipeline/delivery/deferred-runs.test.ts',
+      name: 'a run that was begun when its destination is paused is held in what is left of it, and nothing comes twice',
     },
   },
   {

@@ -38,7 +38,7 @@ export type TierRecord = RetryDelivery | DeferredRun
 
 export const isRun = (record: TierRecord): record is DeferredRun => 'calls' in record
 
-/** Calls of one run: so many are taken together when it is due, and it stays far below what a record may have. */
+/** The most calls of one run: its record stays far below what a topic takes, and no more than these wait for each other. */
 export const maxRunCalls = 1_000
 /**
  * Of the attempts of a record that is a run: no delivery reaches it, so a version that knows no runs keeps the record as

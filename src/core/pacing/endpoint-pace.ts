@@ -123,9 +123,9 @@ export class EndpointPace {
     return this.#own.allows
   }
 
-  /** It may not yet, and soon will: the endpoint fails soon, and an answer is to come. */
+  /** Where it may not, it soon will: the endpoint fails soon. */
   get isOwnSoon(): boolean {
-    return !this.#own.allows && this.#own.isFast
+    return this.#own.isSoon
   }
 
   /** None came as soon as that. */

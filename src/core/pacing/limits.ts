@@ -16,6 +16,8 @@
  * | concurrency limit | requests in flight at one endpoint | this process’s part of `startInFlightPerEndpoint`, 1 to `MAX_IN_FLIGHT_PER_ENDPOINT` | the endpoint's queue | a response |
  * | destination limit | attempts a second and in flight at all URLs of a destination | a share of `--max-rate` (`limitBurstMs` of the rate at once) and of `--max-in-flight` | the endpoint's queue | a timer; a response |
  * | order per key | first attempts of one key at one destination | 1 in flight; `maxLaneWorkMs` of work waits, after `laneGraceMs` | the key; the excess is deferred | the previous call's outcome |
+ * | runs | calls that one record of a tier stands for | `maxRunCalls`, collected for `lingerMs` | offsets, within the memory budget | Kafka's acknowledgement |
+ * | attempts of their own | requests at an endpoint whose breaker is open | 1 to `mostOwnAttempts`, by how soon it answers | the rest of their run: for at most 1 s behind its due time, then put off | a response |
  * | deferrals | deliveries deferred per turn | `deferredAtOnce` | the next deferral | the next turn |
  * | openings | connections opened per turn | `openedAtOnce`, origins in turns | the request, within its time limit | the next turn |
  * | blocking others | how long an endpoint's calls may block others' | `headOfLineLimitMs` | none: the endpoint sheds load | its queue below half for `queueWaitMs` |

@@ -11,17 +11,11 @@ import { keyOf, Refusal, requireReadable, type RecordDecoder } from './planner.t
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 
-/** Reads calls again: those at these offsets, as far as they are there, in no certain order. Rejects when it is stopped. */
-export type ReadCalls = (
-  topic: string,
-  partition: number,
-  offsets: readonly number[],
-) => Promise<readonly FetchedRecord[]>
+/** Reads calls again: those at these offsets (ascending), as far as they are there. Waits while Kafka is away. */
+export type ReadCalls = (partition: number, offsets: readonly number[]) => Promise<readonly FetchedRecord[]>
 
-/** Calls that are read at once: a run of large ones must not fill the memory. */
-const readAtOnce = 64
-/** Before it is tried again, in ms. */
-const againMs = 1_000
+/** Calls that are asked for at once: a run of large ones must not fill the memory. */
+const readAtOnce = 128
 
 /** A call of a run as a delivery that came due. */
 export interface DueMember {
@@ -158,17 +152,10 @@ export class DueRun {
   }
 
   async #readOn(): Promise<void> {
-    const { topic, partition } = this.run.calls
     const wanted = this.#offsets.slice(this.#asked, this.#asked + readAtOnce)
-    try {
-      for (const record of await this.#read(topic, partition, wanted))
-        this.#records.set(record.offset, record)
-      this.#asked += wanted.length
-    } catch {
-      // Stopped, or Kafka is away: readers say so themselves.
-      await new Promise((resolve) => setTimeout(resolve, againMs).unref())
-    } finally {
-      this.#reading = null
-    }
+    for (const record of await this.#read(this.run.calls.partition, wanted))
+      this.#records.set(record.offset, record)
+    this.#asked += wanted.length
+    this.#reading = null
   }
 }

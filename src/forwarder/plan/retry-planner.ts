@@ -136,18 +136,20 @@ export class RetryPlanner implements Planner {
     })
     const isOwnDue = isOwnAttemptDue({ attempts: 0, ...runWindow(run) }, Date.now(), policy)
     const mayTry = isOwnDue && endpoints.some((endpoint) => endpoint.mayTryOwn(now))
-    // What is behind in the partition waits meanwhile, but for no longer than retries may be late.
-    if (deferrals.length === endpoints.length && isOwnDue && !mayTry && Date.now() < dueAt + maxLateMs) {
-      const room = endpoints.map((endpoint) => endpoint.ownRoom()).find((soon) => soon !== null)
-      if (room) return { kind: 'pending', settled: room }
-    }
     const isRefused = deferrals.length === endpoints.length && !mayTry
     if (isRefused && !isExpired(runWindow(run), Date.now(), policy)) {
+      const room = isOwnDue
+        ? endpoints.map((endpoint) => endpoint.ownRoom()).find((soon) => soon !== null)
+        : null
+      // What is behind in the partition waits meanwhile, but for no longer than retries may be late.
+      if (room && Date.now() < dueAt + maxLateMs) return { kind: 'pending', settled: room }
       if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
       if (settler.putOffRest(due.work, run, destination, due.rest, deferrals)) {
         partition.next()
         return null
       }
+      // It does not come back any more: its window ends.
+      if (room) return { kind: 'pending', settled: room }
     }
     const record = due.peek()
     if (record === null) {

@@ -2,7 +2,7 @@ import { isTooSlow, type Deferral } from '../../core/delivery/disposition.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
-import { fastFailureMs } from '../../core/pacing/own-attempts.ts'
+import { soonMs } from '../../core/pacing/own-attempts.ts'
 import type { RecentOutcomes } from '../../core/pacing/recent-outcomes.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
 import type { Attempt } from './active-delivery.ts'
@@ -184,14 +184,10 @@ export class EndpointQueue implements Deferring, SlotUser {
 
   /** Whether a delivery that is due for an attempt of its own could have it now. */
   mayTryOwn(now: number): boolean {
-    const isOpen = this.breaker.phase === 'open' || this.breaker.phase === 'half_open'
-    return (
-      isOpen &&
-      this.#target !== null &&
-      this.admission.state === 'open' &&
-      this.#pace.mayTryOwn &&
-      !this.isLimited(now)
-    )
+    const { phase } = this.breaker
+    if (phase !== 'open' && phase !== 'half_open') return false
+    if (this.#target === null || this.admission.state !== 'open') return false
+    return this.#pace.mayTryOwn && !this.isLimited(now) && this.#dispatcher.slots.isFreeFor(this)
   }
 
   /** Resolves when it could, where that is soon; null: it can, or it is not known when. */
@@ -204,7 +200,7 @@ export class EndpointQueue implements Deferring, SlotUser {
       this.#pace.ownStalled()
       this.#ownRoom = null
       resolve()
-    }, 2 * fastFailureMs).unref()
+    }, soonMs).unref()
     return promise
   }
 

@@ -73,6 +73,11 @@ export class Slots {
     return false
   }
 
+  /** Whether `take` would give one, without queuing for it. */
+  isFreeFor(user: SlotUser): boolean {
+    return this.#hasFree && this.#waiting.length === 0 && user.inFlight < this.#max - this.#taken
+  }
+
   /** Takes a slot; false when there is none, and the user is pumped once there may be one. */
   take(user: SlotUser): boolean {
     const free = this.#max - this.#taken

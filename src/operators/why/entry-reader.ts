@@ -128,7 +128,7 @@ export class EntryReader {
   }
 }
 
-/** Runs are found by the stretches of so many offsets that their calls lie in. */
+/** In offsets: a run is found by the stretches that its calls lie in. */
 const stretch = 4_096
 
 /** Of the runs that a call at this place may be in. */

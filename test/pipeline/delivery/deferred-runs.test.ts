@@ -155,6 +155,39 @@ test('a run that comes due while its destination is paused is held as a whole, a
   assert.ok(report.ok, JSON.stringify(report.faults))
 })
 
+test('a run that was begun when its destination is paused is held in what is left of it, and nothing comes twice', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '1s' })
+  const { settings } = deployment
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 })
+  const forwarder = await deployment.forwarder()
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
+  await opened(deployment, forwarder)
+  await deployment.produce(callsOf(300))
+  await deployment.drained()
+  // Soon enough for the ramp to begin, and too slow for it to end.
+  receiver.answer({ status: 200, delayMs: 500 })
+  await until(() => sampleOf(forwarder, dispositions('crm', 'delivered')) >= 3, 30_000, 'that it was begun')
+  const pauseId = 'p1'
+  await settings.execute({ type: 'pause_destination', id: 'crm', pauseId, at: Date.now(), until: null })
+  const ended = () =>
+    sampleOf(forwarder, dispositions('crm', 'held')) + sampleOf(forwarder, dispositions('crm', 'delivered'))
+  await until(() => ended() >= 320, 30_000, 'that the rest is held')
+  assert.ok(sampleOf(forwarder, dispositions('crm', 'held')) > 0, 'something was left to hold')
+  receiver.answer({ status: 200 })
+  const console = await startConsole(deployment)
+  await settings.execute({ type: 'resume_destination', id: 'crm', pauseId, at: Date.now() })
+  await until(() => settings.state.replays.has(`held-${pauseId}`), 30_000)
+  await replayIn(console, `held-${pauseId}`, 'finished', 90_000)
+  await counted(forwarder, dispositions('crm', 'delivered'), 320, 30_000)
+  const taken = receiver.requests.slice(sampleOf(forwarder, failed))
+  assert.equal(new Set(taken.map(({ headers }) => headers['idempotency-key'])).size, 320)
+  assert.equal(taken.length, 320)
+  await forwarder.stop()
+  const report = await auditOf(deployment)
+  assert.ok(report.ok, JSON.stringify(report.faults))
+})
+
 test('calls that retention removed while they were put off are dead letters of their own, and are said loudly', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '2s' })
   const receiver = await startReceiver(t)

@@ -88,7 +88,7 @@ function wrongSettings(spec: TopicSpec, found: FoundTopic, scope: 'all' | 'durab
   for (const [key, value] of Object.entries(durabilityOf(found.copies)))
     if (!isDurable(key, found.values.get(key), value)) wrong.set(key, value)
   if (scope === 'durability') return wrong
-  for (const [key, requirement] of Object.entries({ ...spec.advised, ...spec.required }))
+  for (const [key, requirement] of Object.entries({ ...spec.required, ...spec.advised }))
     if (!meets(found.values.get(key), requirement)) wrong.set(key, spec.settings[key]!)
   return wrong
 }

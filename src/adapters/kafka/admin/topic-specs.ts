@@ -29,7 +29,10 @@ export interface TopicSpec {
   advised: Record<string, Requirement>
 }
 
-export type TopicConfig = Pick<Config, 'topicPrefix' | 'retryTiers' | 'partitions' | 'replicationFactor'>
+export type TopicConfig = Pick<
+  Config,
+  'topicPrefix' | 'retryTiers' | 'retryWindowMs' | 'partitions' | 'replicationFactor'
+>
 
 /** Retention must not follow an imported call's own time. */
 const appendTime = 'LogAppendTime'
@@ -37,6 +40,8 @@ const appendTime = 'LogAppendTime'
 export function topicSpecs(config: TopicConfig): TopicSpec[] {
   const names = topicNames(config.topicPrefix)
   const { partitions } = config
+  // What is put off is read again from the calls' topic when it is due.
+  const longestDelayMs = Math.max(...config.retryTiers.map(({ delayMs }) => delayMs))
   // 1 MB for calls and 4 MB for what they turn into, so that the largest that gets in can also be passed on.
   return [
     {
@@ -44,6 +49,7 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
       required: {
         ...needed,
         'max.message.bytes': { min: megabyte, max: 3 * megabyte },
+        'retention.ms': { min: config.retryWindowMs + longestDelayMs },
       },
       advised: { 'retention.ms': { min: 7 * dayMs } },
     },

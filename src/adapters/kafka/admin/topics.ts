@@ -153,6 +153,9 @@ function problemsOf(spec: TopicSpec, found: FoundTopic | undefined): TopicProble
     for (const [key, requirement] of Object.entries(requirements)) {
       const value = found.values.get(key)
       if (meets(value, requirement)) continue
+      // The error has said so.
+      const needed = spec.required[key]
+      if (severity === 'warning' && needed !== undefined && !meets(value, needed)) continue
       const should = `${severity === 'error' ? 'must' : 'should'} be ${describeRequirement(requirement)}`
       problems.push(
         problem(severity, `has ${key}=${value ?? '(none)'}, which ${should}: run \`postrider setup --fix\``),

@@ -175,7 +175,7 @@ test('wrong topic settings are reported and fixed only on request, and other set
   assert.deepEqual(lines, [
     'error topic analytics.calls has message.timestamp.type=CreateTime, which must be LogAppendTime: run `postrider setup --fix`',
     'error topic analytics.calls has max.message.bytes=9000000, which must be at least 1048576 and at most 3145728: run `postrider setup --fix`',
-    'warning topic analytics.calls has retention.ms=3600000, which should be at least 604800000: run `postrider setup --fix`',
+    'error topic analytics.calls has retention.ms=3600000, which must be at least 21600000: run `postrider setup --fix`',
     'error topic webhooks.retry.10s has max.message.bytes=1048588, which must be at least 4194304: run `postrider setup --fix`',
     'error topic webhooks.settings has 2 partitions and must have 1, for its order counts: delete it and run `postrider setup`, or use another TOPIC_PREFIX',
     'error topic webhooks.settings has message.timestamp.type=CreateTime, which must be LogAppendTime: run `postrider setup --fix`',

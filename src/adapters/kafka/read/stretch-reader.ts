@@ -1,0 +1,180 @@
+import type { Kafka } from 'kafkajs'
+import { messageOf } from '../../../errors.ts'
+import type { FetchedRecord, FetchedRecords } from '../../../forwarder/consume/record-source.ts'
+import { pause, retryForever } from '../../../retry-forever.ts'
+import type { Logger } from '../../log.ts'
+import { answerError } from '../kafkajs-internals.ts'
+import { Brokers } from '../link/brokers.ts'
+import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
+import { fetchFrom, offsetsFrom, theBeginning } from './read-requests.ts'
+
+/** Of one stretch: what a record costs to find is shared by some hundred others. */
+const fetchBytes = 256 * 1_024
+/** Of all stretches together. */
+const keptBytes = 32 * 1_024 * 1_024
+/** What is asked for lies there: the leader need not wait for it. */
+const maxWaitMs = 100
+/** What the leader does not know yet, a new one for instance. */
+const lookAgainMs = 100
+const outOfRange = 1
+
+/** Records of one partition that lie next to each other. */
+interface Stretch {
+  partition: number
+  /** Offsets that it covers, be there records or not: from the first up to, not including, the last. */
+  from: number
+  to: number
+  records: FetchedRecords | null
+}
+
+/** Somebody waits until these offsets are covered. */
+interface Wanted {
+  partition: number
+  /** Ascending. */
+  offsets: readonly number[]
+  /** How many are covered. */
+  done: number
+  found: FetchedRecord[]
+  resolve: (found: FetchedRecord[]) => void
+}
+
+/**
+ * Reads records of one topic by where they lie, from the partitions' leaders. Whoever asks for one soon asks for those
+ * next to it, and several ask for the same: so a whole stretch is read, and the newest stretches are kept.
+ */
+export class StretchReader {
+  readonly #topic: string
+  readonly #brokers: Brokers
+  readonly #log: Pick<Logger, 'warn'>
+  readonly #stop = new AbortController()
+  /** The oldest first. */
+  #stretches: Stretch[] = []
+  #bytes = 0
+  /** By partition, in the order in which they were asked for. */
+  readonly #waiting = new Map<number, Wanted[]>()
+
+  constructor(kafka: Kafka, topic: string, log: Pick<Logger, 'warn'>) {
+    this.#topic = topic
+    this.#brokers = new Brokers(kafka)
+    this.#brokers.follow(topic)
+    this.#log = log
+  }
+
+  /**
+   * Those at these offsets (ascending), as far as they are there: retention, compaction or an aborted transaction may have
+   * taken some. Waits for brokers that are away, and for ever once it is closed.
+   */
+  read(partition: number, offsets: readonly number[]): Promise<readonly FetchedRecord[]> {
+    const { promise, resolve } = Promise.withResolvers<FetchedRecord[]>()
+    const wanted: Wanted = { partition, offsets, done: 0, found: [], resolve }
+    if (this.#take(wanted)) return promise
+    const waiting = this.#waiting.get(partition)
+    if (waiting) waiting.push(wanted)
+    else {
+      this.#waiting.set(partition, [wanted])
+      void this.#serve(partition)
+    }
+    return promise
+  }
+
+  close(): void {
+    this.#stop.abort()
+    this.#brokers.close()
+    this.#stretches = []
+    this.#waiting.clear()
+  }
+
+  /** Takes what the stretches have of it; true where that is all. */
+  #take(wanted: Wanted): boolean {
+    const { partition, offsets } = wanted
+    while (wanted.done < offsets.length) {
+      const offset = offsets[wanted.done]!
+      const stretch = this.#stretches.find(
+        (each) => each.partition === partition && each.from <= offset && offset < each.to,
+      )
+      if (!stretch) return false
+      for (; wanted.done < offsets.length && offsets[wanted.done]! < stretch.to; wanted.done++) {
+        const record = stretch.records && recordAt(stretch.records, offsets[wanted.done]!)
+        if (record) wanted.found.push(record)
+      }
+    }
+    wanted.resolve(wanted.found)
+    return true
+  }
+
+  /** Reads for as long as somebody waits. */
+  async #serve(partition: number): Promise<void> {
+    const { signal } = this.#stop
+    const work = async (succeeding: () => void): Promise<void> => {
+      for (;;) {
+        const waiting = (this.#waiting.get(partition) ?? []).filter((wanted) => !this.#take(wanted))
+        if (waiting.length === 0 || signal.aborted) {
+          this.#waiting.delete(partition)
+          return
+        }
+        this.#waiting.set(partition, waiting)
+        const [{ offsets, done }] = waiting as [Wanted]
+        await this.#readFrom(partition, offsets[done]!)
+        succeeding()
+      }
+    }
+    await retryForever(work, {
+      signal,
+      initialMs: lookAgainMs,
+      onError: async (error, retryInMs) => {
+        this.#log.warn(
+          { topic: this.#topic, partition, retryInMs, error: messageOf(error) },
+          'calls that were put off cannot be read again; trying on',
+        )
+        await this.#brokers.refresh().catch(() => {})
+      },
+    })
+  }
+
+  /** Adds the stretch that begins there. Throws as a broker that does not lead the partition, or cannot be reached. */
+  async #readFrom(partition: number, offset: number): Promise<void> {
+    if (this.#brokers.leader(this.#topic, partition) === null) await this.#brokers.refresh()
+    const leader = this.#brokers.leader(this.#topic, partition)
+    if (leader === null) throw new Error(`partition ${partition} of ${this.#topic} has no leader`)
+    const connection = await this.#brokers.connection(leader)
+    const place = { partition, offset, maxBytes: fetchBytes }
+    const { errorCode, parts } = await fetchFrom(connection, this.#topic, [place], maxWaitMs)
+    const [part] = parts
+    const code = errorCode !== 0 ? errorCode : (part?.errorCode ?? 0)
+    if (code === outOfRange) {
+      const [low] = await offsetsFrom(connection, [{ topic: this.#topic, partition, at: theBeginning }])
+      if (low!.errorCode !== 0) throw answerError(low!.errorCode, this.#topic)
+      // Retention took what lay before; a leader may also not know yet how far the others are.
+      if (low!.offset > offset) this.#keep({ partition, from: offset, to: low!.offset, records: null })
+      else await pause(lookAgainMs, this.#stop.signal)
+      return
+    }
+    if (code !== 0 || !part) throw answerError(code, this.#topic)
+    const records = await readBatches(part.records.bytes, offset, part.records.aborted, new UnpackAllowance())
+    if (records === null) await pause(lookAgainMs, this.#stop.signal)
+    else this.#keep({ partition, from: offset, to: records.lastOffset + 1, records })
+  }
+
+  #keep(stretch: Stretch): void {
+    this.#stretches.push(stretch)
+    this.#bytes += bytesOf(stretch)
+    while (this.#bytes > keptBytes && this.#stretches.length > 1)
+      this.#bytes -= bytesOf(this.#stretches.shift()!)
+  }
+}
+
+/** With what it takes to find it. */
+const bytesOf = ({ records }: Stretch): number => (records?.bytes ?? 0) + 1_024
+
+/** Null where there is none at this offset. */
+function recordAt(records: FetchedRecords, offset: number): FetchedRecord | null {
+  let [low, high] = [0, records.length - 1]
+  while (low <= high) {
+    const middle = (low + high) >> 1
+    const at = records.offsetAt(middle)
+    if (at === offset) return records.at(middle)
+    if (at < offset) low = middle + 1
+    else high = middle - 1
+  }
+  return null
+}
