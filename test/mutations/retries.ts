@@ -69,8 +69,8 @@ export const retries: readonly Mutation[] = [
   {
     id: 'a-run-that-loses-what-was-not-taken',
     file: 'src/forwarder/plan/retry-planner.ts',
-    find: 'settler.putOffRest(due.work, run, destination, due.rest, deferrals)',
-    replace: 'settler.putOffRest(due.work, run, destination, due.rest.slice(1), deferrals)',
+    find: 'settler.putOffRest(due.work, run, destination, due.rest, refused)',
+    replace: 'settler.putOffRest(due.work, run, destination, due.rest.slice(1), refused)',
     test: {
       file: 'pipeline/delivery/deferred-runs.test.ts',
       name: 'calls for an endpoint that is down lie in the tiers as few small records, and arrive once each when it is back',

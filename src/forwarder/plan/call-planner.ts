@@ -13,6 +13,7 @@ import type { FetchedRecord } from '../consume/record-source.ts'
 import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
+import type { Refused } from '../settle/settler.ts'
 import type { CallPlace, ConditionWatch, FilterFaults } from './condition-watch.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import {
@@ -21,6 +22,7 @@ import {
   fullEndpoint,
   keyOf,
   refusalOf,
+  refusedByAll,
   requireReadable,
   type Planner,
   type PlannerParts,
@@ -179,9 +181,16 @@ export class CallPlanner implements Planner {
       settler.skipRecord(work, call, skipReason)
       return
     }
+    // What no endpoint takes is put off as it lies there: it needs no body yet.
+    const putOff: { destination: DestinationRuntime; refusal: Refused }[] = []
+    const taken = destinations.filter((destination) => {
+      const refusal = settler.refusalOf(refusedByAll(destination.endpoints, now))
+      if (refusal) putOff.push({ destination, refusal })
+      return refusal === null
+    })
     let bodies: Buffer[]
     try {
-      bodies = bodiesFor(call, destinations)
+      bodies = bodiesFor(call, taken)
     } catch (error) {
       work.remaining = 1
       settler.deadRecord(work, record, 'internal_error', refusalOf(error).detail, call)
@@ -192,11 +201,12 @@ export class CallPlanner implements Planner {
       if (reason === 'filtered') this.#parts.filterFaults.filtered(destination, fault)
       settler.skipUnwanted(work, destination, reason)
     }
-    if (destinations.length === 0) return
+    for (const { destination, refusal } of putOff) settler.putOffCall(work, destination, refusal)
+    if (taken.length === 0) return
     const key = keyOf(record.key)
     const userIds = usersOf(call)
     const origin = work.place
-    destinations.forEach((destination, index) => {
+    taken.forEach((destination, index) => {
       const body = bodies[index]!
       const delivery = newDelivery(call, userIds, destination, body, origin)
       budget.reserve(body.length)

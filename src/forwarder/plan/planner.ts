@@ -10,7 +10,7 @@ import type { FetchedRecord } from '../consume/record-source.ts'
 import type { Dispatcher } from '../send/dispatcher.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
-import type { Settler } from '../settle/settler.ts'
+import type { EndpointDeferral, Settler } from '../settle/settler.ts'
 import type { Suppressed } from './erased.ts'
 import type { Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
@@ -68,6 +68,20 @@ export function fullEndpoint(
     if (endpoint.admission.isFull(retry, now) && !endpoint.admission.defers(now)) return endpoint
   }
   return null
+}
+
+/** Why none of the endpoints takes anything at present; null where one does, or there is none. */
+export function refusedByAll(
+  endpoints: readonly EndpointQueue[],
+  now: number,
+): readonly EndpointDeferral[] | null {
+  const deferrals: EndpointDeferral[] = []
+  for (const { id, admission, queued } of endpoints) {
+    const deferral = admission.pause(queued, now)
+    if (deferral === null) return null
+    deferrals.push({ endpointId: id, deferral })
+  }
+  return deferrals.length > 0 ? deferrals : null
 }
 
 /** A Kafka key as a delivery carries it: one character a byte. */

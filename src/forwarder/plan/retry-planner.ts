@@ -17,6 +17,7 @@ import {
   fullEndpoint,
   keyOf,
   refusalOf,
+  refusedByAll,
   requireReadable,
   type Planner,
   type PlannerParts,
@@ -130,21 +131,19 @@ export class RetryPlanner implements Planner {
       else settler.putOffHeld(due.work, run, destination, rest)
       return null
     }
-    const deferrals = endpoints.flatMap(({ id, admission, queued }) => {
-      const deferral = admission.pause(queued, now)
-      return deferral ? [{ endpointId: id, deferral }] : []
-    })
+    const deferrals = refusedByAll(endpoints, now)
     const isOwnDue = isOwnAttemptDue({ attempts: 0, ...runWindow(run) }, Date.now(), policy)
     const mayTry = isOwnDue && endpoints.some((endpoint) => endpoint.mayTryOwn(now))
-    const isRefused = deferrals.length === endpoints.length && !mayTry
-    if (isRefused && !isExpired(runWindow(run), Date.now(), policy)) {
+    if (deferrals && !mayTry && !isExpired(runWindow(run), Date.now(), policy)) {
       const room = isOwnDue
         ? endpoints.map((endpoint) => endpoint.ownRoom()).find((soon) => soon !== null)
         : null
       // What is behind in the partition waits meanwhile, but for no longer than retries may be late.
       if (room && Date.now() < dueAt + maxLateMs) return { kind: 'pending', settled: room }
       if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
-      if (settler.putOffRest(due.work, run, destination, due.rest, deferrals)) {
+      const refused = settler.refusalOf(deferrals, run)
+      if (refused) {
+        settler.putOffRest(due.work, run, destination, due.rest, refused)
         partition.next()
         return null
       }

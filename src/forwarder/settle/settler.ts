@@ -42,6 +42,21 @@ export interface SettlerParts extends SettlingParts {
   log: Pick<Log, 'error' | 'warn'>
 }
 
+/** Why an endpoint does not take a delivery now. */
+export interface EndpointDeferral {
+  endpointId: string
+  deferral: Deferral
+}
+
+/** How deliveries wait that no endpoint takes now. */
+export interface Refused {
+  tier: Tier
+  endpointIds: readonly string[]
+  deferrals: readonly EndpointDeferral[]
+}
+
+type Times = Pick<Delivery, 'timesScheduled' | 'firstScheduledAt'>
+
 /**
  * Ends rounds: decides what becomes of a delivery, writes what must be kept, and only then finishes it at its
  * record.
@@ -164,40 +179,72 @@ export class Settler implements DeliverySettler {
   }
 
   /**
-   * Puts the rest of a run off, of which nothing was begun; false where that is not possible any more, and each is to be
-   * settled by itself.
+   * How deliveries wait that no endpoint takes now; null where one does (`deferrals` is null), or no tier fits any more, and
+   * each is to be settled by itself.
    *
-   * @param deferrals of each of its endpoints
+   * @param times of a run; those of calls begin now
    */
-  putOffRest(
-    work: Work,
-    run: DeferredRun,
-    destination: DestinationRuntime,
-    offsets: readonly number[],
-    deferrals: readonly { endpointId: string; deferral: Deferral }[],
-  ): boolean {
-    const { timesScheduled, firstScheduledAt, calls, urlId } = run
-    const { topic, partition } = calls
+  refusalOf(
+    deferrals: readonly EndpointDeferral[] | null,
+    { timesScheduled, firstScheduledAt }: Times = { timesScheduled: 0, firstScheduledAt: null },
+  ): Refused | null {
+    if (deferrals === null) return null
     const now = Date.now()
     const outcomes = deferrals.map(({ endpointId, deferral }) => ({
       endpointId,
       outcome: deferredBy(deferral),
     }))
     const never = { earlier: [], attempts: 0, firstAttemptAt: null }
-    const disposition = decide(
-      { ...never, outcomes, timesScheduled, firstScheduledAt, now },
-      this.#parts.policy,
-    )
-    if (disposition.kind !== 'retry' || !this.#fits(disposition.tier, firstScheduledAt, now)) return false
+    const round = { ...never, outcomes, timesScheduled, firstScheduledAt, now }
+    const disposition = decide(round, this.#parts.policy)
+    if (disposition.kind !== 'retry' || !this.#fits(disposition.tier, firstScheduledAt, now)) return null
     const { tier, endpointIds } = disposition
+    return { tier, endpointIds, deferrals }
+  }
+
+  /** Puts off a call. */
+  putOffCall(work: Work, destination: DestinationRuntime, { tier, endpointIds, deferrals }: Refused): void {
+    for (const { deferral } of deferrals) destination.metrics.deferral(deferral.reason)
+    const { topic, partition, offset } = work.place
+    const { urlId } = destination
+    const times = { timesScheduled: 1, firstScheduledAt: null }
+    this.#parts.budget.reserve(0)
+    this.#runs.add(
+      { tier, endpointIds, destination, urlId, topic, partition, ...times, from: null },
+      work,
+      offset,
+    )
+  }
+
+  /** Puts off the rest of a run, of which nothing was begun. */
+  putOffRest(
+    work: Work,
+    run: DeferredRun,
+    destination: DestinationRuntime,
+    offsets: readonly number[],
+    { tier, endpointIds, deferrals }: Refused,
+  ): void {
+    const { firstScheduledAt, calls, urlId } = run
     for (const { deferral } of deferrals) destination.metrics.deferral(deferral.reason, offsets.length)
-    const times = { timesScheduled: timesScheduled + 1, firstScheduledAt }
+    const { topic, partition } = calls
+    const times = { timesScheduled: run.timesScheduled + 1, firstScheduledAt }
     this.#runs.addRest(
-      { destination, urlId, endpointIds, tier, topic, partition, ...times, from: work.place },
+      { tier, endpointIds, destination, urlId, topic, partition, ...times, from: work.place },
       work,
       offsets,
     )
-    return true
+  }
+
+  /** What is left of a run that was begun when its destination was paused: it comes back soon, and is held then. */
+  putOffHeld(
+    work: Work,
+    run: DeferredRun,
+    destination: DestinationRuntime,
+    offsets: readonly number[],
+  ): void {
+    const { endpointIds } = run
+    const tier = this.#parts.policy.tiers[0]!
+    this.putOffRest(work, run, destination, offsets, { tier, endpointIds, deferrals: [] })
   }
 
   /** A run that came due, or what is left of it, and that nobody is to get any more. */
@@ -213,24 +260,6 @@ export class Settler implements DeliverySettler {
     const { ledger } = this.#parts
     destination.metrics.disposition('held', count)
     finishMany(work, ledger.codes.held({ ...pauseOf(destination), urlId: run.urlId }), count)
-  }
-
-  /** What is left of a run that was begun when its destination was paused: it comes back soon, and is held then. */
-  putOffHeld(
-    work: Work,
-    run: DeferredRun,
-    destination: DestinationRuntime,
-    offsets: readonly number[],
-  ): void {
-    const { timesScheduled, firstScheduledAt, endpointIds, urlId } = run
-    const { topic, partition } = run.calls
-    const tier = this.#parts.policy.tiers[0]!
-    const times = { timesScheduled: timesScheduled + 1, firstScheduledAt }
-    this.#runs.addRest(
-      { destination, urlId, endpointIds, tier, topic, partition, ...times, from: work.place },
-      work,
-      offsets,
-    )
   }
 
   /** A call of a run that cannot be read any more: there is nothing left to send. */
