@@ -159,12 +159,13 @@ export class EndpointPace {
   }
 
   /**
-   * A delivery is put off, for it is too slow for what comes: in how many ms that one comes back.
+   * Deliveries are put off, for it is too slow for what comes: in how many ms they come back, all together.
    * @param limit what it may get at most, however fast it is
    */
-  putOff(now: number, limit: { perMs(roundTripMs: number): number } | null = null): number {
+  putOff(now: number, limit: { perMs(roundTripMs: number): number } | null = null, count = 1): number {
     const { perMs, roundTripMs } = this.#limit
-    return this.#returns.next(now, limit === null ? perMs : Math.min(perMs, limit.perMs(roundTripMs)))
+    const rate = limit === null ? perMs : Math.min(perMs, limit.perMs(roundTripMs))
+    return this.#returns.next(now, rate, count)
   }
 
   /** Whether a delivery that comes now would be deferred, unless it is the probe. `queued` wait already. */

@@ -83,17 +83,17 @@ export class ReturnTimes {
   }
 
   /**
-   * In how many ms one more delivery is to come back: one of the delays.
+   * In how many ms so many more deliveries are to come back: one of the delays.
    *
    * @param now in ms, by any clock that never goes back
    * @param perMs how many deliveries the endpoint can answer in a ms
    */
-  next(now: number, perMs: number): number {
+  next(now: number, perMs: number, count = 1): number {
     this.#drain((now - this.#at) * perMs)
     this.#at = now
     const found = this.#delaysMs.findIndex((delayMs, index) => this.#levels[index]! < delayMs * perMs)
     const index = found === -1 ? this.#delaysMs.length - 1 : found
-    this.#levels[index]!++
+    this.#levels[index]! += count
     return this.#delaysMs[index]!
   }
 

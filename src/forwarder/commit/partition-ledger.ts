@@ -173,7 +173,8 @@ export class PartitionLedger {
     const { runs, metadata } = fitFinished(position, finishedRuns, base.runs)
     const finished: FinishedOffsets = { position, runs }
     const tallied = subtractFinished(finished, base)
-    if (tallied.length === 0 && this.#late.isEmpty) return null
+    // What was finished ahead needs no tally again, but is only known as lag until the position has passed it.
+    if (tallied.length === 0 && this.#late.isEmpty && position === base.position) return null
     const sums = noSums()
     this.results.sum(tallied, sums)
     const earlier: Tally['earlier'] = []

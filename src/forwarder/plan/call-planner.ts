@@ -22,7 +22,8 @@ import {
   fullEndpoint,
   keyOf,
   refusalOf,
-  refusedByAll,
+  deferralsOf,
+  isRefusedByAll,
   requireReadable,
   type Planner,
   type PlannerParts,
@@ -184,7 +185,9 @@ export class CallPlanner implements Planner {
     // What no endpoint takes is put off as it lies there: it needs no body yet.
     const putOff: { destination: DestinationRuntime; refusal: Refused }[] = []
     const taken = destinations.filter((destination) => {
-      const refusal = settler.refusalOf(refusedByAll(destination.endpoints, now))
+      const { endpoints } = destination
+      if (!isRefusedByAll(endpoints, false, now)) return true
+      const refusal = settler.refusalOf(deferralsOf(endpoints, false, 1, now))
       if (refusal) putOff.push({ destination, refusal })
       return refusal === null
     })

@@ -70,19 +70,21 @@ export function fullEndpoint(
   return null
 }
 
-/** Why none of the endpoints takes anything at present; null where one does, or there is none. */
-export function refusedByAll(
+/** Whether none of the endpoints takes anything at present. */
+export const isRefusedByAll = (endpoints: readonly EndpointQueue[], isRetry: boolean, now: number): boolean =>
+  endpoints.length > 0 && endpoints.every(({ admission }) => admission.refuses(isRetry, now) !== null)
+
+/** Defers so many deliveries that all of the endpoints refuse. */
+export const deferralsOf = (
   endpoints: readonly EndpointQueue[],
+  isRetry: boolean,
+  count: number,
   now: number,
-): readonly EndpointDeferral[] | null {
-  const deferrals: EndpointDeferral[] = []
-  for (const { id, admission, queued } of endpoints) {
-    const deferral = admission.pause(queued, now)
-    if (deferral === null) return null
-    deferrals.push({ endpointId: id, deferral })
-  }
-  return deferrals.length > 0 ? deferrals : null
-}
+): EndpointDeferral[] =>
+  endpoints.map((endpoint) => ({
+    endpointId: endpoint.id,
+    deferral: endpoint.deferred(isRetry, count, now),
+  }))
 
 /** A Kafka key as a delivery carries it: one character a byte. */
 export const keyOf = (key: Buffer | null): string | null => (key === null ? null : key.toString('latin1'))

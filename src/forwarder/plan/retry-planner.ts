@@ -17,7 +17,8 @@ import {
   fullEndpoint,
   keyOf,
   refusalOf,
-  refusedByAll,
+  deferralsOf,
+  isRefusedByAll,
   requireReadable,
   type Planner,
   type PlannerParts,
@@ -131,17 +132,16 @@ export class RetryPlanner implements Planner {
       else settler.putOffHeld(due.work, run, destination, rest)
       return null
     }
-    const deferrals = refusedByAll(endpoints, now)
     const isOwnDue = isOwnAttemptDue({ attempts: 0, ...runWindow(run) }, Date.now(), policy)
     const mayTry = isOwnDue && endpoints.some((endpoint) => endpoint.mayTryOwn(now))
-    if (deferrals && !mayTry && !isExpired(runWindow(run), Date.now(), policy)) {
+    if (!mayTry && isRefusedByAll(endpoints, true, now) && !isExpired(runWindow(run), Date.now(), policy)) {
       const room = isOwnDue
         ? endpoints.map((endpoint) => endpoint.ownRoom()).find((soon) => soon !== null)
         : null
       // What is behind in the partition waits meanwhile, but for no longer than retries may be late.
       if (room && Date.now() < dueAt + maxLateMs) return { kind: 'pending', settled: room }
       if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
-      const refused = settler.refusalOf(deferrals, run)
+      const refused = settler.refusalOf(deferralsOf(endpoints, true, due.left, now), run)
       if (refused) {
         settler.putOffRest(due.work, run, destination, due.rest, refused)
         partition.next()

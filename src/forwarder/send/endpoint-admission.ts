@@ -112,12 +112,17 @@ export class EndpointAdmission {
     return this.#state !== 'open' || this.#pace.defers(this.#attempts.length, now)
   }
 
-  refusal(active: ActiveDelivery, now: number): Deferral | null {
+  refusal({ passedOver, isRetry }: ActiveDelivery, now: number): Deferral | null {
+    const refusal = this.refuses(isRetry, now)
+    if (passedOver === null || (refusal !== null && refusal !== slow)) return refusal
+    return { reason: passedOver, waitMs: 0 }
+  }
+
+  /** Why any delivery that comes now is deferred; null: it is queued. */
+  refuses(isRetry: boolean, now: number): Deferral | null {
     if (this.#state === 'removed') return removed
-    const deferral = this.pause(this.#attempts.length, now)
-    if (deferral) return deferral
-    if (active.passedOver !== null) return { reason: active.passedOver, waitMs: 0 }
-    return this.isShedding && this.isFull(active.isRetry, now) ? slow : null
+    const pause = this.pause(this.#attempts.length, now)
+    return pause ?? (this.isShedding && this.isFull(isRetry, now) ? slow : null)
   }
 
   /** Why it takes nothing at present; null when it does. `queued` wait already. */

@@ -329,11 +329,16 @@ export class EndpointQueue implements Deferring, SlotUser {
     return taken.length
   }
 
-  /** With the time at which the delivery that is deferred finds its place, where the endpoint is too slow. */
-  #timed(deferral: Deferral, now: number): Deferral {
+  /** Defers `count` deliveries that were not offered: why, and for how long. It must refuse them. */
+  deferred(isRetry: boolean, count: number, now: number): Deferral {
+    return this.#timed(this.admission.refuses(isRetry, now) ?? slow, now, count)
+  }
+
+  /** With the time at which what is deferred finds its place, where the endpoint is too slow. */
+  #timed(deferral: Deferral, now: number, count = 1): Deferral {
     if (!isTooSlow(deferral.reason)) return deferral
     const reason = deferral.reason === 'slow' && this.isLimited(now) ? 'limited' : deferral.reason
-    return { reason, waitMs: this.#pace.putOff(now, this.#destinationLimit) }
+    return { reason, waitMs: this.#pace.putOff(now, this.#destinationLimit, count) }
   }
 
   /** Why what is queued does not wait: the endpoint is not set up, or takes nothing for long. */

@@ -179,16 +179,14 @@ export class Settler implements DeliverySettler {
   }
 
   /**
-   * How deliveries wait that no endpoint takes now; null where one does (`deferrals` is null), or no tier fits any more, and
-   * each is to be settled by itself.
+   * How deliveries wait that no endpoint takes now; null where no tier fits any more, and each is to be settled by itself.
    *
    * @param times of a run; those of calls begin now
    */
   refusalOf(
-    deferrals: readonly EndpointDeferral[] | null,
+    deferrals: readonly EndpointDeferral[],
     { timesScheduled, firstScheduledAt }: Times = { timesScheduled: 0, firstScheduledAt: null },
   ): Refused | null {
-    if (deferrals === null) return null
     const now = Date.now()
     const outcomes = deferrals.map(({ endpointId, deferral }) => ({
       endpointId,

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { maxRunCalls } from '../../../src/core/delivery/deferred-run.ts'
+import { mostOwnAttempts } from '../../../src/core/pacing/own-attempts.ts'
 import * as limits from '../../../src/core/pacing/limits.ts'
 import { root, readPage } from '../../support/docs.ts'
 
@@ -59,6 +61,8 @@ const shown: Record<string, string[]> = {
   'concurrency limit': [`${limits.startInFlightPerEndpoint} at first`],
   'destination limit': [`${ms(limits.limitBurstMs)} of the rate at once`],
   'order per key': [`${seconds(limits.maxLaneWorkMs)} of work waits, after ${seconds(limits.laneGraceMs)}`],
+  runs: [count(maxRunCalls), ms(limits.lingerMs)],
+  'attempts of their own': [`1 to ${mostOwnAttempts}`],
   deferrals: [count(limits.deferredAtOnce)],
   openings: [count(limits.openedAtOnce)],
   'blocking others': [seconds(limits.headOfLineLimitMs), `below half for ${seconds(limits.queueWaitMs)}`],

@@ -95,6 +95,21 @@ test('only offsets that the commit holds are tallied, and those that do not fit 
   assert.equal(ledger.size, finished + 1 - first.tally.records - second.tally.records)
 })
 
+test('the position passes what an owner before had finished ahead, though nothing is left to tally', () => {
+  // Taken over with 0 unfinished, and 1 to 99 finished.
+  const { ledger, add, finish, prepare } = partition([{ start: 1, end: 100 }])
+  add(0)
+  finish(0)
+  const first = prepare()!
+  assert.equal(first.position, 1)
+  ledger.acknowledge(first)
+  for (let offset = 1; offset < 100; offset++) add(offset)
+  const second = prepare()!
+  assert.deepEqual([second.position, second.finished.runs, second.tally.finished], [100, [], []])
+  ledger.acknowledge(second)
+  assert.equal(prepare(), null)
+})
+
 test('a hole in the last map is not reported again when its neighbours are fetched again', () => {
   const { ledger, tracker, add, prepare } = partition([{ start: 5, end: 10 }])
   for (const offset of [0, 5, 6]) add(offset)
@@ -105,7 +120,8 @@ test('a hole in the last map is not reported again when its neighbours are fetch
   assert.deepEqual(first.tally.finished, toPairs([{ start: 0, end: 5 }], 0))
   ledger.acknowledge(first)
   for (const offset of [8, 9, 10]) add(offset)
-  assert.equal(prepare(), null)
+  const second = prepare()!
+  assert.deepEqual([second.position, second.tally.finished], [10, []])
 })
 
 test('the next tally continues from a map that was read again, unless it holds less than was acknowledged to this process', () => {

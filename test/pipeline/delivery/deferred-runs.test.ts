@@ -217,7 +217,7 @@ test('calls that retention removed while they were put off are dead letters of t
 })
 
 test('while an endpoint answers 503 for a whole window, each call is tried at least once before it is given up', async (t) => {
-  const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', RETRY_WINDOW: '6s' })
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', RETRY_WINDOW: '12s' })
   const receiver = await startReceiver(t)
   receiver.answer({ status: 503 })
   const forwarder = await deployment.forwarder()
