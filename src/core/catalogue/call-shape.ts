@@ -31,7 +31,7 @@ export interface ShapeField {
 /** Which fields a call has, of which kinds. It holds no value. */
 export interface CallShape {
   fields: readonly ShapeField[]
-  /** Fields beyond a bound: too many, or too deep. */
+  /** Fields beyond a bound: too many, too deep, or with a path too long. */
   omitted: number
 }
 
@@ -42,6 +42,8 @@ export type ShapeMap = (typeof shapeMaps)[number]
 export const maxFields = 300
 const maxDepth = 10
 const maxKeyLength = 100
+/** Of a path as it is kept. Write keys are public: without a bound, a sender could fill a console's disk. */
+const maxPathLength = 200
 
 /** What known shapes may take, about: nodes, and 50 characters of their keys. */
 const maxWeight = 50_000
@@ -190,7 +192,7 @@ function shapeOf(call: Content): CallShape {
     const path = JSON.stringify(steps)
     const kinds = found.get(path)
     if (kinds) kinds.add(content.kind)
-    else if (found.size < maxFields) found.set(path, new Set([content.kind]))
+    else if (found.size < maxFields && path.length <= maxPathLength) found.set(path, new Set([content.kind]))
     else return void omitted++
     if (content.isCut) omitted++
     for (const { key, value } of content.entries())

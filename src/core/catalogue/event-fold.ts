@@ -58,7 +58,12 @@ export const noCalls = (): SeenEvent => ({
   omittedFields: 0,
 })
 
-export function addCalls(event: SeenEvent, { calls, firstSeen, lastSeen, shape }: SeenCalls): void {
+/** @param mayGrow false: only fields that are known already are counted by themselves */
+export function addCalls(
+  event: SeenEvent,
+  { calls, firstSeen, lastSeen, shape }: SeenCalls,
+  mayGrow = true,
+): void {
   event.calls += calls
   event.firstSeen = Math.min(event.firstSeen, firstSeen)
   event.lastSeen = Math.max(event.lastSeen, lastSeen)
@@ -69,6 +74,7 @@ export function addCalls(event: SeenEvent, { calls, firstSeen, lastSeen, shape }
       path,
       calls,
       kinds.map((kind) => [kind, calls]),
+      mayGrow,
     )
 }
 
@@ -87,10 +93,11 @@ function addField(
   path: string,
   calls: number,
   kinds: readonly (readonly [FieldKind, number])[],
+  mayGrow = true,
 ): void {
   let field = event.fields.get(path)
   if (!field) {
-    if (event.fields.size >= maxFields) {
+    if (!mayGrow || event.fields.size >= maxFields) {
       event.omittedFields += calls
       return
     }

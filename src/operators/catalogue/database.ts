@@ -23,6 +23,8 @@ export interface CataloguedCall {
 
 /** Sources, known or not, whose events are kept. */
 const maxSources = 1_000
+/** What names and fields of all events take, about. */
+const maxLength = 64_000_000
 
 /** Tables beside those of the index of messages, made and removed with them. */
 export const dropCatalogue =
@@ -32,19 +34,21 @@ export const createCatalogue = `
   CREATE TABLE events (source TEXT, type TEXT, name TEXT, calls INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, field_count INTEGER NOT NULL, fields TEXT NOT NULL, omitted INTEGER NOT NULL,
     UNIQUE (source, type, name));
-  CREATE TABLE events_known (first INTEGER, missed INTEGER);
-  INSERT INTO events_known VALUES (NULL, NULL)`
+  CREATE TABLE events_known (first INTEGER, missed INTEGER, length INTEGER NOT NULL);
+  INSERT INTO events_known VALUES (NULL, NULL, 0)`
 export const clearCatalogue =
-  'DELETE FROM events; DELETE FROM event_sources; UPDATE events_known SET first = NULL, missed = NULL'
+  'DELETE FROM events; DELETE FROM event_sources; UPDATE events_known SET first = NULL, missed = NULL, length = 0'
 
 type Row = Record<string, SQLOutputValue>
 
 /** Which events came in, in the file of the index of messages: both are taken in together or not at all. */
 export class CatalogueTables {
   readonly #db: DatabaseSync
+  readonly #maxLength: number
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, most = maxLength) {
     this.#db = db
+    this.#maxLength = most
   }
 
   /**
@@ -74,20 +78,25 @@ export class CatalogueTables {
     const known = this.#db.prepare('SELECT events, omitted FROM event_sources WHERE source = ?').get(sourceId)
     if (!known && this.#sources() >= maxSources) return
     let [events, omitted] = [Number(known?.events ?? 0), Number(known?.omitted ?? 0)]
+    const mayGrow = this.#length() < this.#maxLength
+    let grown = 0
     const byEvent = Map.groupBy(calls, ({ event }) => event && JSON.stringify([event.type, event.name]))
     for (const [key, its] of byEvent) {
       if (key === null) omitted += its.length
       else {
         const event = its[0]!.event!
         const row = this.#rowOf(sourceId, event)
-        if (!row && events >= maxEvents) omitted += its.length
+        if (!row && (events >= maxEvents || !mayGrow)) omitted += its.length
         else {
           if (!row) events++
-          this.#put(sourceId, event, withCalls(row ? eventOf(row) : noCalls(), its))
+          grown +=
+            this.#put(sourceId, event, withCalls(row ? eventOf(row) : noCalls(), its, mayGrow)) -
+            lengthOf(row)
         }
       }
     }
     this.#db.prepare('INSERT OR REPLACE INTO event_sources VALUES (?, ?, ?)').run(sourceId, events, omitted)
+    this.#db.prepare('UPDATE events_known SET length = length + ?').run(grown)
   }
 
   eventsOf(sourceId: string): Omit<SourceEvents, 'knownSince'> {
@@ -123,32 +132,36 @@ export class CatalogueTables {
     return Number(this.#db.prepare('SELECT count(*) AS count FROM event_sources').get()!.count)
   }
 
+  #length(): number {
+    return Number(this.#db.prepare('SELECT length FROM events_known').get()!.length)
+  }
+
   #rowOf(sourceId: string, { type, name }: EventKey): Row | undefined {
     return this.#db
       .prepare('SELECT * FROM events WHERE source = ? AND type = ? AND name = ?')
       .get(sourceId, type, name ?? '')
   }
 
-  #put(sourceId: string, { type, name }: EventKey, event: SeenEvent): void {
+  /** Gives what it takes. */
+  #put(sourceId: string, { type, name }: EventKey, event: SeenEvent): number {
     const { calls, firstSeen, lastSeen, fields, omittedFields } = event
+    const text = fieldsText(fields)
     this.#db
       .prepare('INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)')
-      .run(
-        sourceId,
-        type,
-        name ?? '',
-        calls,
-        firstSeen,
-        lastSeen,
-        fields.size,
-        fieldsText(fields),
-        omittedFields,
-      )
+      .run(sourceId, type, name ?? '', calls, firstSeen, lastSeen, fields.size, text, omittedFields)
+    return (name ?? '').length + text.length
   }
 }
 
+const lengthOf = (row: Row | undefined): number =>
+  row ? String(row.name).length + String(row.fields).length : 0
+
 /** Calls of one event: those of one shape count at once. */
-function withCalls(event: SeenEvent, calls: readonly (CataloguedCall & { timestamp: number })[]): SeenEvent {
+function withCalls(
+  event: SeenEvent,
+  calls: readonly (CataloguedCall & { timestamp: number })[],
+  mayGrow: boolean,
+): SeenEvent {
   const byShape = new Map<CallShape, SeenCalls>()
   for (const { shape, timestamp } of calls) {
     const seen = byShape.get(shape)
@@ -159,7 +172,7 @@ function withCalls(event: SeenEvent, calls: readonly (CataloguedCall & { timesta
       seen.lastSeen = Math.max(seen.lastSeen, timestamp)
     }
   }
-  for (const seen of byShape.values()) addCalls(event, seen)
+  for (const seen of byShape.values()) addCalls(event, seen, mayGrow)
   return event
 }
 

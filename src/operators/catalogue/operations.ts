@@ -41,7 +41,9 @@ export const eventListSchema = z
     omittedCalls: z
       .number()
       .int()
-      .describe('Calls that are of none of them: beyond 2,000 events, or of no form that can be delivered.'),
+      .describe(
+        'Calls that are of none of them: beyond the bounds (2,000 events), or of no form that can be delivered.',
+      ),
   })
   .meta({ id: 'EventList' })
 
@@ -62,7 +64,7 @@ export const eventFieldsSchema = z
     omittedFields: z
       .number()
       .int()
-      .describe('Beyond 300 fields or 10 levels: one for each call that had it.'),
+      .describe('Beyond the bounds (300 fields, 10 levels): one for each call that had it.'),
   })
   .meta({ id: 'EventFields' })
 
