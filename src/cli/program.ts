@@ -118,6 +118,11 @@ const entries: Entry[] = [
     'replays: list, show, pause, resume, cancel',
     'Replays of the last 30 days, which `postrider replay`, `postrider dead-letters replay` and the ends of pauses make. Consoles run them.',
   ),
+  fromOperations(
+    'events',
+    'what comes in: events and their fields; export as JSON Schema or AsyncAPI',
+    'Which events come in at a source, and which fields they have. Values are not kept. It is counted in the index of messages under STORE_PATH, which follows the calls whenever it is asked; the first use reads all that Kafka keeps.',
+  ),
   fromOperations('tail', 'calls of a source as they come in'),
   fromOperations('why', 'the life of one call: where it went, each attempt, what became of it'),
   fromOperations(

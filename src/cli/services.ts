@@ -88,6 +88,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     await options.readStatistics(made)
     return made
   })
+  const messages = opened(async () => closing(await openMessages(deployment, erased)))
   const audits = once(async () => openAudits(deployment, (await statistics()).database, settings))
   const services: ConsoleServices = {
     settings,
@@ -104,7 +105,8 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
         return suppressed.log.current(stop)
       }),
     ),
-    messages: opened(async () => closing(await openMessages(deployment, erased))),
+    messages,
+    catalogue: async () => (await messages()).catalogue,
     readChanges: (each, stop) => readChanges(settingsHistoryOf(deployment), each, stop),
     replays: replaysOf(replays),
     heldKeptMs: once(() => heldKeptMs(kafka, topics)),

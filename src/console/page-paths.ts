@@ -14,6 +14,7 @@ export const pagePaths = {
   audit: '/audit',
   sources: '/sources',
   source: '/sources/:id',
+  sourceEvents: '/sources/:id/events',
   computations: '/audiences',
   audience: '/audiences/:id',
   trait: '/traits/:id',

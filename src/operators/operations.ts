@@ -1,4 +1,5 @@
 import { PostriderError } from '../errors.ts'
+import { catalogueOperations } from './catalogue/operations.ts'
 import { computationOperations } from './audiences/operations.ts'
 import { auditOperations } from './audit/operations.ts'
 import { deadLetterOperations } from './dead-letters/operations.ts'
@@ -20,6 +21,7 @@ import type { Operation } from './operation.ts'
 export const operations: readonly Operation[] = [
   ...sourceOperations,
   ...tailOperations,
+  ...catalogueOperations,
   ...destinationOperations,
   ...pauseOperations,
   ...computationOperations,

@@ -2,6 +2,7 @@ import type { ErasureIndex } from '../core/erasure/erasures.ts'
 import type { Destination } from '../core/settings/settings.ts'
 import type { AuditRuns } from './audit/runs.ts'
 import type { ComputationActions } from './audiences/sync.ts'
+import type { EventCatalogue } from './catalogue/catalogue.ts'
 import type { DeadLetterStore } from './dead-letters/dead-letters.ts'
 import type { Deletions } from './deletions/deletions.ts'
 import type { SampleResult } from './destinations/destinations.ts'
@@ -28,6 +29,7 @@ export interface ConsoleServices {
   erasures(stop?: AbortSignal): Promise<Pick<ErasureIndex, 'erasedAt'>>
   suppressions: Suppressions
   messages(): Promise<MessagePorts>
+  catalogue(): Promise<EventCatalogue>
   readChanges: ReadChanges
   replays: Replays
   /** For how long what a pause holds is kept, in ms; null without a limit. */

@@ -37,6 +37,7 @@ const starts: Readonly<Record<string, Start>> = {
   'dead-letters': ['list', 0, /^no dead letters\n$/],
   replay: ['--destination none', 2, /^postrider: give --since, or --message with the id of one call\n$/],
   replays: ['list', 0, /^no replays; /],
+  events: ['list --source shop', 0, /^no call of shop is in Kafka\n$/],
   tail: ['none', 1, /^postrider: source "none" does not exist; .*\n$/],
   why: ['m-1', 1, /^postrider: nothing is known of messageId "m-1": .*\n$/],
   stats: ['total', 0, /^all: .* 60 points of 1m\n/],

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { collected, startCollector, writeKey } from '../support/calls/collectors.ts'
+import { collected, startCollector, withSource, writeKey } from '../support/calls/collectors.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { startFront } from '../support/senders/front.ts'
 
 /** Of a webhook, as far as the test looks at it. */
 interface Body extends Record<string, unknown> {
@@ -21,8 +22,9 @@ function runSdk(
   sdk: string,
   url: string,
   skewMs: number,
+  key = writeKey,
 ): Promise<{ status: number | null; stderr: string }> {
-  const child = spawn(process.execPath, [script, sdk, url, writeKey, String(skewMs)])
+  const child = spawn(process.execPath, [script, sdk, url, key, String(skewMs)])
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
   return new Promise((resolve) => child.on('close', (status) => resolve({ status, stderr })))
@@ -90,5 +92,30 @@ for (const [sdk, skewMs] of [
     assert.equal((await collected(deployment)).length, 9)
     assert.equal(new Set((await collected(deployment)).map(({ messageId }) => messageId)).size, 9)
     await until(() => collector.problem() === null)
+  })
+}
+
+for (const sdk of ['segment', 'rudder']) {
+  test(`with a wrong key, or for a disabled source, nothing of the ${sdk} SDK is written, and its program learns of it`, async (t) => {
+    const deployment = await deploy(t)
+    await withSource(deployment)
+    const collector = await startCollector(deployment)
+    const front = await startFront(t, collector, {})
+    const url = `http://${front.host}`
+    const wrong = await runSdk(sdk, url, 0, 'key-of-nobody')
+    assert.notEqual(wrong.status, 0)
+    assert.match(wrong.stderr, /Unauthorized/)
+    assert.deepEqual([...new Set(front.answers)], [401])
+    front.answers.length = 0
+    await deployment.settings.execute({ type: 'disable_source', id: 'shop' })
+    const disabled = await runSdk(sdk, url, 0)
+    assert.notEqual(disabled.status, 0)
+    assert.match(disabled.stderr, /Bad Request/)
+    assert.deepEqual([...new Set(front.answers)], [400])
+
+    await deployment.settings.execute({ type: 'enable_source', id: 'shop' })
+    const accepted = await runSdk(sdk, url, 0)
+    assert.equal(accepted.status, 0, accepted.stderr)
+    assert.equal((await collected(deployment)).length, 9, 'those of the last run alone')
   })
 }

@@ -182,4 +182,54 @@ export const access: readonly Mutation[] = [
       name: 'secrets do not stand in a file, and no fault repeats one',
     },
   },
+  {
+    id: 'events-counted-by-each-console',
+    file: 'src/operators/why/trace-database.ts',
+    find: 'this.catalogue.take(fresh.flatMap(',
+    replace: 'this.catalogue.take(entries.flatMap(',
+    test: {
+      file: 'console/events-api.test.ts',
+      name: 'a catalogue that was deleted is the same again, and two consoles on one file count each call once',
+    },
+  },
+  {
+    id: 'calls-that-were-never-counted-forgotten',
+    file: 'src/operators/why/message-index.ts',
+    find: 'if (lost.delete(place.partition)) this.#database.catalogue.missed(timestamp)',
+    replace: 'lost.delete(place.partition)',
+    test: {
+      file: 'console/events-api.test.ts',
+      name: 'calls that retention took before they were counted move the time since when all are',
+    },
+  },
+  {
+    id: 'calls-beyond-the-index-taken-for-counted',
+    file: 'src/operators/why/trace-database.ts',
+    find: 'this.catalogue.missed(since)',
+    replace: 'void since',
+    test: {
+      file: 'adapters/store/message-index.test.ts',
+      name: 'the index of messages keeps the newest within its bound, and says since when',
+    },
+  },
+  {
+    id: 'dropped-paths-in-documents-of-webhooks',
+    file: 'src/core/catalogue/json-schema.ts',
+    find: 'return dropped ? withoutDropped(tree, dropped.tree) : tree',
+    replace: 'return tree',
+    test: {
+      file: 'core/catalogue/event-schemas.test.ts',
+      name: 'an AsyncAPI document is valid, and so is the body of each call by the message of its event',
+    },
+  },
+  {
+    id: 'keys-that-are-data-kept',
+    file: 'src/core/catalogue/call-shape.ts',
+    find: 'isData(key) ? null : key], value)',
+    replace: 'key], value)',
+    test: {
+      file: 'core/catalogue/call-shape.test.ts',
+      name: 'of a key that is data, such as an address, a number or an id, nothing is kept',
+    },
+  },
 ]

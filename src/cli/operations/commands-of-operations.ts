@@ -1,6 +1,7 @@
 // Which commands come from operations, and what each has beside its operation.
 import { Command } from 'commander'
 import { operationOf, operations } from '../../operators/operations.ts'
+import { catalogueShapes } from '../../operators/catalogue/command.ts'
 import { computationShapes } from '../../operators/audiences/command.ts'
 import { deadLetterReplayShape, deadLetterShapes } from '../../operators/dead-letters/command.ts'
 import {
@@ -24,6 +25,7 @@ import { operationCommand, type CommandShape } from './operation-command.ts'
 const shapes: Readonly<Record<string, CommandShape>> = {
   ...settingsShapes,
   ...destinationShapes,
+  ...catalogueShapes,
   ...computationShapes,
   ...deletionShapes,
   ...deadLetterShapes,

@@ -15,6 +15,8 @@ import { collectorHeader } from '../../adapters/kafka/write/call-batch-writer.ts
 import type { TopicRecord } from '../../adapters/kafka/read/topic-record.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
 import { isReport } from '../../adapters/schema-registry/ledger-records.ts'
+import { CallShapes } from '../../core/catalogue/call-shape.ts'
+import { eventKeyOf } from '../../core/catalogue/event-fold.ts'
 import { userKey, type Entry } from './trace-database.ts'
 
 /** Decodes without waiting where it can. */
@@ -23,11 +25,11 @@ interface Decoder<T> {
   load(value: Buffer): Promise<void>
 }
 
-type Content = Pick<Entry, 'key' | 'more' | 'trace' | 'tally'>
+type Content = Pick<Entry, 'key' | 'more' | 'trace' | 'tally' | 'call'>
 /** Undefined where the record's schema has to be loaded first. */
 type Read = (record: TopicRecord, place: Place) => Content | undefined
 
-const nothing: Content = { key: null, more: [], trace: null, tally: null }
+const nothing: Content = { key: null, more: [], trace: null, tally: null, call: null }
 
 /** What is kept of the records of each topic. */
 export class EntryReader {
@@ -35,6 +37,7 @@ export class EntryReader {
   readonly #codecs: Codecs
   readonly #groups: readonly string[]
   readonly #tiers = new Map<string, Tier | null>()
+  readonly #shapes = new CallShapes()
 
   /** @param groupId of the forwarders; that of the tiers is named after it. Tallies of others are of another deployment */
   constructor(topics: TopicNames, codecs: Codecs, groupId: string) {
@@ -77,7 +80,10 @@ export class EntryReader {
       case this.#topics.calls:
         return ({ value }) => {
           const call = calls.tryDecode(value)
-          return call && { ...nothing, key: call.messageId, more: usersOf(call).map(userKey) }
+          if (!call) return undefined
+          const { messageId, sourceId } = call
+          const seen = { sourceId, event: eventKeyOf(call), shape: this.#shapes.of(call) }
+          return { ...nothing, key: messageId, more: usersOf(call).map(userKey), call: seen }
         }
       case this.#topics.deliveries:
         return ({ value }, place) => {

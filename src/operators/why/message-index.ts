@@ -17,7 +17,10 @@ import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { placeKey, tracesInRun, type Finish, type Place, type Trace } from '../../core/ledger/trace.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
+import type { CallShape } from '../../core/catalogue/call-shape.ts'
+import type { EventKey } from '../../core/catalogue/event-fold.ts'
 import { PostriderError } from '../../errors.ts'
+import type { CatalogueReach, EventCatalogue, SourceEvents, WholeEvent } from '../catalogue/catalogue.ts'
 import { EntryReader, runKeyOf, writerOf } from './entry-reader.ts'
 import type { FactsOptions, MessageFacts, UserCalls, FoundCall } from './facts.ts'
 import { TraceDatabase, type Entry } from './trace-database.ts'
@@ -34,8 +37,9 @@ export interface MessageIndexOptions extends MessageRecordsOptions {
 const placeOf = ({ topic, partition }: Pick<TopicRange, 'topic' | 'partition'>): string =>
   `${topic}/${partition}`
 
-/** Entries that are taken in at once. */
+/** Entries that are taken in at once, and fields of the shapes that they are of. */
 const batchSize = 20_000
+const maxBatchFields = 100_000
 /** What a record takes in the file, about, while the file holds too few to tell. */
 const assumedRecordBytes = 270
 const fewestMeasured = 50_000
@@ -49,9 +53,9 @@ const fetchBytes = 256 * 1_024
 
 /**
  * Which records are about a messageId: an index over the calls, the retry tiers, the dead letters and the ledger, as a
- * view in a SQLite file that follows them when it is asked. Close it.
+ * view in a SQLite file that follows them when it is asked. The events that came in are kept with it. Close it.
  */
-export class MessageIndex {
+export class MessageIndex implements EventCatalogue {
   readonly #options: MessageIndexOptions
   readonly #view: TopicView
   readonly #database: TraceDatabase
@@ -133,6 +137,25 @@ export class MessageIndex {
     return { calls: calls.reverse(), indexedSince, next: found.length > limit ? places.at(-1)!.row : null }
   }
 
+  /** Throws as `facts`. */
+  async eventsOf(sourceId: string, { signal, progress }: FactsOptions = {}): Promise<SourceEvents> {
+    await this.#catchUp(signal, progress)
+    const { catalogue } = this.#database
+    return { ...catalogue.eventsOf(sourceId), knownSince: catalogue.knownSince() }
+  }
+
+  /** Throws as `facts`. */
+  async wholeEventsOf(
+    sourceIds: readonly string[],
+    isWanted: (key: EventKey) => boolean,
+    { signal, progress }: FactsOptions = {},
+  ): Promise<CatalogueReach & { events: WholeEvent[] }> {
+    await this.#catchUp(signal, progress)
+    const { catalogue } = this.#database
+    const events = sourceIds.flatMap((sourceId) => catalogue.wholeEventsOf(sourceId, isWanted))
+    return { events, knownSince: catalogue.knownSince() }
+  }
+
   close(): void {
     this.#database.close()
   }
@@ -209,10 +232,18 @@ export class MessageIndex {
     if (wanted * each <= maxBytes) return
     const room = (maxBytes * keptShare) / each
     const { since, starts } = await newestOf(room, Date.now(), (time) => rangesOf(names, () => time))
-    this.#database.beginAt(since, topics.deliveries, starts, beginning)
+    this.#database.beginAt(since, topics, starts, beginning)
     log.info(
       { since: new Date(since).toISOString() },
       'the index of messages leaves out what is older, to stay within MESSAGE_INDEX_MB',
+    )
+  }
+
+  /** Partitions of which retention removed records that were never read. @param ranges what is to be read */
+  #lostOf(ranges: readonly TopicRange[]): Set<number> {
+    const known = new Map(this.#database.positions().map((each) => [placeOf(each), each.next]))
+    return new Set(
+      ranges.flatMap((range) => (range.low > (known.get(placeOf(range)) ?? 0) ? [range.partition] : [])),
     )
   }
 
@@ -225,14 +256,26 @@ export class MessageIndex {
   ): Promise<void> {
     const { kafka, brokers, log } = this.#options
     let batch: Entry[] = []
+    // Calls share the shapes that most are of.
+    let shapes = new Set<CallShape>()
+    let fields = 0
     const flush = () => {
       const entries = batch
       batch = []
+      shapes = new Set()
+      fields = 0
       if (entries.length > 0) this.#database.take(topic, entries, beginning)
       advance(entries.length)
     }
+    const lost = topic === this.#options.topics.calls ? this.#lostOf(ranges) : new Set<number>()
     const add = (entry: Entry) => {
-      if (batch.push(entry) >= batchSize) flush()
+      const { place, timestamp, call } = entry
+      if (lost.delete(place.partition)) this.#database.catalogue.missed(timestamp)
+      if (call && !shapes.has(call.shape)) {
+        shapes.add(call.shape)
+        fields += call.shape.fields.length
+      }
+      if (batch.push(entry) >= batchSize || fields >= maxBatchFields) flush()
     }
     await readBetween(ranges, {
       kafka,
@@ -248,6 +291,8 @@ export class MessageIndex {
       },
     })
     flush()
+    // Nothing is left that could say until when it was.
+    if (lost.size > 0) this.#database.catalogue.missed(Date.now())
     this.#database.caughtUp(topic, new Map(ranges.map(({ partition, high }) => [partition, high])), beginning)
   }
 }

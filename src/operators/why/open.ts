@@ -4,8 +4,10 @@ import { Brokers } from '../../adapters/kafka/link/brokers.ts'
 import { MessageIndex } from './message-index.ts'
 import type { MessagePorts } from './facts.ts'
 import type { Context } from '../../cli/context.ts'
+import type { EventCatalogue } from '../catalogue/catalogue.ts'
 
 export interface OpenMessages extends MessagePorts {
+  catalogue: EventCatalogue
   close(): Promise<void>
 }
 
@@ -36,6 +38,7 @@ export async function openMessages(
     callsOfUser: (userId, before, limit, options) => index.callsOfUser(userId, before, limit, options),
     settingsBetween: (from, to, signal) => settings.between(from, to, signal),
     erasures,
+    catalogue: index,
     async close() {
       index.close()
       brokers.close()

@@ -14,6 +14,13 @@ import { onlyCounts } from '../../core/ledger/result-codes.ts'
 import type { Place, RunTrace, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
 import { fromPairs, isInRuns } from '../../core/offsets/finished-offsets.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
+import {
+  CatalogueTables,
+  clearCatalogue,
+  createCatalogue,
+  dropCatalogue,
+  type CataloguedCall,
+} from '../catalogue/database.ts'
 
 /** Traces are removed once retention has taken this many of their records, and more than half of all. */
 const fewestPruned = 50_000
@@ -24,10 +31,12 @@ const keyOf = (text: string): Buffer => hash('sha1', text, 'buffer').subarray(0,
 export const userKey = (userId: string): string => `\0user\0${userId}`
 
 /**
- * Where records about a message lie, and what they say, in a SQLite file. It holds no content of calls. Several
- * processes may share the file, and all of it can be deleted. Memory is bounded by SQLite's page cache.
+ * Where records about a message lie, and what they say, in a SQLite file; beside it which events came in, because only one
+ * view reads the calls. It holds no content of calls but names of events and fields. Several processes may share the file,
+ * and all of it can be deleted. Memory is bounded by SQLite's page cache.
  */
 export class TraceDatabase {
+  readonly catalogue: CatalogueTables
   readonly #db: DatabaseSync
   readonly #topics = new Map<string, number>()
   readonly #names = new Map<number, string>()
@@ -48,6 +57,7 @@ export class TraceDatabase {
    */
   constructor(file: string, origin: string, segmentBits = 19) {
     this.#db = openView(file, (db) => makeTables(db, origin))
+    this.catalogue = new CatalogueTables(this.#db)
     this.#segmentBits = segmentBits
     this.#put = this.#db.prepare('INSERT INTO traces VALUES (NULL, ?, ?, ?, ?)')
     this.#putKey = this.#db.prepare(putKey(segmentBits))
@@ -103,7 +113,8 @@ export class TraceDatabase {
   clear(): void {
     inTransaction(this.#db, () =>
       this.#db.exec(`DELETE FROM keys; DELETE FROM traces; DELETE FROM tallies; DELETE FROM chains;
-        DELETE FROM positions; UPDATE built_from SET beginning = beginning + 1, since = NULL`),
+        DELETE FROM positions; ${clearCatalogue};
+        UPDATE built_from SET beginning = beginning + 1, since = NULL`),
     )
   }
 
@@ -141,6 +152,7 @@ export class TraceDatabase {
       for (const { key, row } of rows) this.#putKey.run(key, row)
       const tallies = fresh.flatMap(({ place, tally }) => (tally ? [{ ...tally, place }] : []))
       for (const its of Map.groupBy(tallies, partitionOf).values()) this.#takeTallies(its)
+      this.catalogue.take(fresh.flatMap(({ timestamp, call }) => (call ? [{ ...call, timestamp }] : [])))
       for (const [partition, { next, newest }] of ends) this.#move.run(id, partition, next, newest)
     })
   }
@@ -290,10 +302,23 @@ export class TraceDatabase {
   /**
    * Lets the view begin at a time (epoch ms), at which the partitions' records begin with these: what lies before is
    * removed, and not taken in. Throws `conflict` as `take` does.
+   *
+   * @param calls the topic of the calls
    */
-  beginAt(since: number, ledger: string, starts: readonly Place[], beginning: number): void {
+  beginAt(
+    since: number,
+    { calls, deliveries: ledger }: { calls: string; deliveries: string },
+    starts: readonly Place[],
+    beginning: number,
+  ): void {
     inTransaction(this.#db, () => {
       this.#expect(beginning)
+      // What was counted stays counted.
+      const taken = this.#takenOf(this.#topicId(calls))
+      if (
+        starts.some(({ topic, partition, offset }) => topic === calls && (taken.get(partition) ?? 0) < offset)
+      )
+        this.catalogue.missed(since)
       this.#db.prepare('UPDATE built_from SET since = max(coalesce(since, ?1), ?1)').run(since)
       const begin = this.#db.prepare(
         `INSERT INTO positions VALUES (?1, ?2, ?3, ?4, ?3)
@@ -361,6 +386,8 @@ export interface Entry {
   /** Null of a call: only where it lies is kept. */
   trace: Trace | RunTrace | null
   tally: EntryTally | null
+  /** Of a call: its event and fields. */
+  call: CataloguedCall | null
 }
 
 /** A tally, and the partition that it is about. */
@@ -394,7 +421,7 @@ export interface TracePosition {
 }
 
 /** Every change of the tables, or of the JSON in them, changes this number: the view is then rebuilt. */
-const form = 7
+const form = 8
 
 /** Takes a key and its row. */
 export const putKey = (segmentBits: number): string =>
@@ -421,7 +448,7 @@ export function makeTables(db: DatabaseSync, origin: string): void {
   const built = db.prepare('SELECT origin, form FROM built_from').get()
   if (built?.origin === origin && built.form === form) return
   db.exec(`DROP TABLE IF EXISTS keys; DROP TABLE IF EXISTS traces; DROP TABLE IF EXISTS tallies; DROP TABLE IF EXISTS chains;
-    DROP TABLE IF EXISTS positions; DROP TABLE IF EXISTS topics; DROP TABLE built_from;
+    DROP TABLE IF EXISTS positions; DROP TABLE IF EXISTS topics; DROP TABLE built_from; ${dropCatalogue};
     CREATE TABLE built_from (origin TEXT, form INTEGER, beginning INTEGER, since INTEGER);
     CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE positions (topic INTEGER, partition INTEGER, next INTEGER NOT NULL, newest INTEGER NOT NULL,
@@ -432,7 +459,8 @@ export function makeTables(db: DatabaseSync, origin: string): void {
       at INTEGER, ledger_partition INTEGER, ledger_offset INTEGER, tally TEXT,
       PRIMARY KEY (topic, partition, first, id)) WITHOUT ROWID;
     CREATE TABLE chains (topic INTEGER, partition INTEGER, state TEXT NOT NULL,
-      PRIMARY KEY (topic, partition)) WITHOUT ROWID;`)
+      PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+    ${createCatalogue};`)
   // Random, so that a file that was deleted and recreated is not taken for the one before.
   db.prepare('INSERT INTO built_from VALUES (?, ?, abs(random() % 1000000000), NULL)').run(origin, form)
 }

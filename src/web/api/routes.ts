@@ -7,6 +7,7 @@ import type {
   syncProgress,
   syncReportSchema,
 } from '../../operators/audiences/operations.ts'
+import type { eventFieldsSchema, eventListSchema } from '../../operators/catalogue/operations.ts'
 import type { ComputationView } from '../../operators/audiences/view.ts'
 import type {
   auditProgressSchema,
@@ -45,7 +46,12 @@ import type {
 import type { regulationReportSchema, suppressionSchema } from '../../operators/suppression/operations.ts'
 import type { sessionSchema } from '../../operators/tokens/sessions.ts'
 import type { createdTokenSchema, TokenView } from '../../operators/tokens/tokens.ts'
-import type { messageBodySchema, messageSchema, userMessageSchema } from '../../operators/why/operations.ts'
+import type {
+  indexProgress,
+  messageBodySchema,
+  messageSchema,
+  userMessageSchema,
+} from '../../operators/why/operations.ts'
 
 export interface ListPage<T> {
   data: T[]
@@ -72,6 +78,9 @@ export type DeadLetterGroups = z.output<typeof deadLetterGroupsSchema>
 export type WholeDeadLetter = z.output<typeof deadLetterSchema>
 export type SystemAnswer = z.output<typeof systemSchema>
 export type SourceAnswer = SourceView
+export type EventListAnswer = z.output<typeof eventListSchema>
+export type EventFieldsAnswer = z.output<typeof eventFieldsSchema>
+export type IndexProgressLine = z.output<typeof indexProgress>
 
 export type AuditAnswer = z.output<typeof auditStateSchema>
 export type VerdictAnswer = z.output<typeof verdictSchema>
@@ -109,6 +118,8 @@ export interface Routes {
   'GET /dead-letters/{id}': WholeDeadLetter
   'GET /sources': ListPage<SourceAnswer>
   'GET /sources/{id}': SourceAnswer
+  'GET /events': EventListAnswer
+  'GET /events/fields': EventFieldsAnswer
   'GET /system': SystemAnswer
   /** A stream: see `send`. */
   'GET /sources/{id}/tail': never

@@ -59,7 +59,7 @@ export const navigation: readonly NavigationEntry[] = [
   { page: 'deadLetters', label: 'Dead letters', icon: 'letters', includes: ['deadLetter'] },
   { page: 'live', label: 'Live', icon: 'live' },
   { page: 'audit', label: 'Audit', icon: 'audit' },
-  { page: 'sources', label: 'Sources', icon: 'sources', includes: ['source'] },
+  { page: 'sources', label: 'Sources', icon: 'sources', includes: ['source', 'sourceEvents'] },
   { page: 'computations', label: 'Audiences and traits', icon: 'people', includes: ['audience', 'trait'] },
   { page: 'deletions', label: 'Deletions', icon: 'erase', includes: ['deletion', 'suppressions'] },
   { page: 'system', label: 'System', icon: 'system', includes: ['history', 'tokens'] },

@@ -16,6 +16,7 @@ export const pages: Record<Exclude<PageName, 'login'>, () => Promise<Page>> = {
   audit: () => import('./audit/audit.tsx').then(({ Audit }) => Audit),
   sources: () => import('./sources/sources.tsx').then(({ Sources }) => Sources),
   source: () => import('./sources/source.tsx').then(({ Source }) => Source),
+  sourceEvents: () => import('./sources/events.tsx').then(({ SourceEvents }) => SourceEvents),
   computations: () => import('./computations/computations.tsx').then(({ Computations }) => Computations),
   audience: () => import('./computations/computation.tsx').then(({ Audience }) => Audience),
   trait: () => import('./computations/computation.tsx').then(({ Trait }) => Trait),

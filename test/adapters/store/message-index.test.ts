@@ -10,6 +10,7 @@ import { temporaryFolder } from '../../support/deployment/rig.ts'
 /** Needs: a token of any role. Bounded: the disk of the console. */
 test('the index of messages keeps the newest within its bound, and says since when', async (t) => {
   const deployment = await deploy(t)
+  await deployment.destination({ urls: ['http://127.0.0.1:9/'] })
   const storePath = await temporaryFolder(t)
   // Room for some 2,900 records at first.
   const config = { ...deployment.config, consolePort: 0, adminToken, storePath, messageIndexBytes: 1_040_000 }
@@ -50,6 +51,9 @@ test('the index of messages keeps the newest within its bound, and says since wh
     assert.match(String(oldest.body.message), /MESSAGE_INDEX_MB/)
     const page = await ok(200, 'GET', '/users/u-1/messages')
     assert.equal(page.indexedSince, since)
+    const { knownSince, events } = await ok(200, 'GET', '/events?source=shop')
+    assert.equal(knownSince, since, 'what was passed over was not counted')
+    assert.ok((events as { calls: number }[])[0]!.calls >= 2_000, 'what was counted stays')
     assert.ok((page.data as unknown[]).length >= 1)
   }
 })

@@ -19,6 +19,7 @@ const entry = (topic: string, offset: number, given: Partial<Entry> = {}): Entry
   more: [],
   trace: null,
   tally: null,
+  call: null,
   ...given,
 })
 const retry = (offset: number): RetryTrace => ({

@@ -96,9 +96,11 @@ test('a flag that is not given is no field: the operation’s own defaults hold'
     addFlags(command, fields, operation.flags ?? {}, operation.method === 'PATCH')
     assert.deepEqual(givenFields(command.opts(), fields, operation.flags ?? {}), { query: {}, body: {} })
     if (!operation.query) continue
+    const needed = fields.filter(({ place, isRequired }) => place === 'query' && isRequired)
+    const query = Object.fromEntries(needed.map((field) => [field.name, sample(field)[1]]))
     checked(
       { ...operation, body: undefined as never, params: undefined as never },
-      { params: {}, query: {}, body: undefined },
+      { params: {}, query, body: undefined },
     )
   }
 })

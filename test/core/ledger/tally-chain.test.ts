@@ -204,7 +204,7 @@ class Indexed {
   store(): void {
     const entries = this.#batch.map((each) => ({
       place: { topic: 'ledger', partition: 0, offset: this.#offset++ },
-      ...{ timestamp: 0, key: null, more: [], trace: null },
+      ...{ timestamp: 0, key: null, more: [], trace: null, call: null },
       tally: { ...partition, tally: { ...each, at: 0 } },
     }))
     this.#batch = []

@@ -283,7 +283,7 @@ test('an index of replaced topics is rebuilt, and an unreadable record is skippe
   const file = join(messages.folder, `${topics.deliveries}.index.sqlite`)
   const before = new TraceDatabase(file, `${await clusterIdOf(kafka)} ${topics.deliveries} ${config.groupId}`)
   const place = { topic: topics.calls, partition: 0, offset: 5_000 }
-  const ghost = { place, timestamp: 1, key: 'ghost', more: [], trace: null, tally: null }
+  const ghost = { place, timestamp: 1, key: 'ghost', more: [], trace: null, tally: null, call: null }
   before.take(topics.calls, [ghost], before.beginning)
   before.close()
   for (const topic of [topics.calls, topics.deliveries, topics.deadLetters, topics.retry('300ms')])

@@ -65,10 +65,13 @@ function answerIn(data: Buffer): RawAnswer | null {
       line.slice(line.indexOf(':') + 1).trim(),
     ]),
   )
+  const status = Number(first!.split(' ')[1])
+  // Only says that the body may come.
+  if (status < 200) return answerIn(data.subarray(headEnd + 4))
   const length = Number(headers['content-length'] ?? 0)
   if (data.length < headEnd + 4 + length) return null
   return {
-    status: Number(first!.split(' ')[1]),
+    status,
     headers,
     body: data.toString('utf8', headEnd + 4, headEnd + 4 + length),
   }

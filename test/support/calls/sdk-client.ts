@@ -27,8 +27,10 @@ interface Sender {
 async function segment(): Promise<Sender> {
   const { Analytics } = await import('@segment/analytics-node')
   const client = new Analytics({ writeKey, host: url, flushInterval: 200 })
-  client.on('error', (error) => {
-    throw new Error(JSON.stringify(error))
+  // What a listener throws is caught by the SDK.
+  client.on('error', ({ code, reason }) => {
+    console.error(code, reason)
+    process.exitCode = 1
   })
   return Object.assign(client as unknown as Sender, { end: () => client.closeAndFlush({ timeout: 10_000 }) })
 }

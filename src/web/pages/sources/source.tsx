@@ -2,6 +2,7 @@ import { Fragment } from 'preact'
 import { linkTo, pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import type { SourceAnswer, SourceStatsAnswer } from '../../api/routes.ts'
+import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { compactText, countText, wordsOf } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
@@ -27,6 +28,12 @@ export function Source({ params }: PageProps) {
         above={<a href={pathTo('sources')}>Sources</a>}
         beside={data && <SourceBadge source={data} />}
       >
+        {data && may('operator') && (
+          <a class="button" href={pathTo('sourceEvents', { id })}>
+            <Icon name="find" />
+            Events
+          </a>
+        )}
         {data && (
           <a class="button" href={linkTo('live', { source: id })}>
             <Icon name="live" />

@@ -1,0 +1,194 @@
+import type { CallType } from '../call/analytics-call.ts'
+import { redactionOf, type Redaction } from '../call/redaction.ts'
+import type { DestinationOptions } from '../settings/destination-options.ts'
+import type { ShapeMap } from './call-shape.ts'
+import type { EventKey, SeenEvent } from './event-fold.ts'
+import {
+  fieldTrees,
+  nameFieldOf,
+  redactedTree,
+  schemaOfField,
+  titleOf,
+  type JsonSchema,
+} from './json-schema.ts'
+
+/** What a document needs to know of a destination: no secret. */
+export interface DocumentedDestination {
+  id: string
+  name: string
+  urls: readonly { url: string; headers: readonly { name: string }[] }[]
+  isSigned: boolean
+  options: DestinationOptions
+}
+
+/**
+ * An AsyncAPI 3.0 document of what this destination's URLs are sent, from the receiver's side. Queries of URLs are left out:
+ * they may hold a secret.
+ *
+ * @param events those that it gets
+ * @param since ISO; null: of all calls that are kept
+ */
+export function asyncApiDocument(
+  destination: DocumentedDestination,
+  events: readonly (EventKey & { event: SeenEvent })[],
+  since: string | null,
+): JsonSchema {
+  const redaction = redactionOf(destination.options.drop)
+  const messages = new Map<string, JsonSchema>()
+  for (const { event, ...key } of events)
+    messages.set(keyFor(key, messages), messageOf(key, payloadOf(key, event, redaction)))
+  // A deletion request reaches every destination, whatever it was chosen to get.
+  messages.set('delete', messageOf({ type: 'delete', name: null }, deletePayload))
+  const urls = destination.urls.map((url, index) => ({ key: `url${index + 1}`, ...partsOf(url.url), ...url }))
+  return {
+    asyncapi: '3.0.0',
+    info: {
+      title: `Webhooks of ${destination.name}`,
+      version: '1.0.0',
+      description: descriptionOf(destination.options, since),
+    },
+    defaultContentType: 'application/json',
+    servers: Object.fromEntries(urls.map(({ key, host, protocol }) => [key, { host, protocol }])),
+    channels: Object.fromEntries(
+      urls.map(({ key, address }) => [
+        key,
+        {
+          address,
+          servers: [ref('servers', key)],
+          messages: Object.fromEntries(
+            [...messages.keys()].map((name) => [name, ref('components/messages', name)]),
+          ),
+        },
+      ]),
+    ),
+    operations: Object.fromEntries(
+      urls.map(({ key }) => [
+        `receiveAt${key[0]!.toUpperCase()}${key.slice(1)}`,
+        {
+          action: 'receive',
+          channel: ref('channels', key),
+          bindings: { http: { method: 'POST', bindingVersion: '0.3.0' } },
+          messages: [...messages.keys()].map((name) => ref(`channels/${key}/messages`, name)),
+        },
+      ]),
+    ),
+    components: {
+      messages: Object.fromEntries(messages),
+      schemas: { headers: headersOf(destination) },
+    },
+  }
+}
+
+const ref = (place: string, name: string) => ({ $ref: `#/${place}/${name}` })
+
+function partsOf(text: string): { host: string; protocol: string; address: string } {
+  const { host, protocol, pathname } = new URL(text)
+  return { host, protocol: protocol.slice(0, -1), address: pathname }
+}
+
+/** Of what AsyncAPI allows in the names of components; each once. */
+function keyFor(key: EventKey, taken: ReadonlyMap<string, unknown>): string {
+  const words = titleOf(key).replace(/[^\w.-]+/g, '_')
+  let name = words
+  for (let number = 2; taken.has(name) || name === 'delete'; number++) name = `${words}-${number}`
+  return name
+}
+
+function messageOf(key: EventKey, payload: JsonSchema): JsonSchema {
+  return {
+    name: titleOf(key),
+    contentType: 'application/json',
+    headers: ref('components/schemas', 'headers'),
+    payload,
+  }
+}
+
+function headersOf({ urls, isSigned, options }: DocumentedDestination): JsonSchema {
+  const text = { type: 'string' }
+  const properties: Record<string, JsonSchema> = {
+    'User-Agent': text,
+    'Content-Type': { const: 'application/json' },
+    'Idempotency-Key': { ...text, description: 'The delivery’s id: the same at every attempt.' },
+  }
+  if (isSigned)
+    properties['X-Signature'] = {
+      ...text,
+      pattern: '^[0-9a-f]{40}$',
+      description: 'HMAC-SHA1 of the body’s bytes under the shared secret, in lowercase hex.',
+    }
+  if (options.standardWebhooks)
+    for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature']) properties[name] = text
+  const required = Object.keys(properties)
+  if (options.traceContext) properties.traceparent = text
+  // Of their values nothing is said: most are secrets.
+  for (const { headers } of urls) for (const { name } of headers) properties[name] ??= text
+  return { type: 'object', properties, required }
+}
+
+const text = { type: 'string' }
+const timestamp = { type: 'string', format: 'date-time' }
+
+const deletePayload: JsonSchema = {
+  type: 'object',
+  properties: { type: { const: 'delete' }, userId: text, timestamp },
+  required: ['type', 'userId', 'timestamp'],
+}
+
+/** The keys of docs/receivers.md, "Body", in that order. */
+function payloadOf({ type, name }: EventKey, event: SeenEvent, redaction: Redaction | null): JsonSchema {
+  const trees = fieldTrees(event)
+  const map = (field: ShapeMap): JsonSchema => {
+    const tree = trees[field]
+    if (!tree) return { type: 'object' }
+    const left = redactedTree(field, tree, redaction)
+    // An absent map is `{}`.
+    return left
+      ? { ...schemaOfField(left, event.calls), type: 'object' }
+      : { type: 'object', maxProperties: 0 }
+  }
+  const isLeft = (field: 'anonymousId' | 'name' | 'category') => !redaction?.fields.includes(field)
+  const optional = (field: 'anonymousId' | 'name' | 'category', schema: JsonSchema = text) =>
+    isLeft(field) ? { [field]: schema } : {}
+  const named = name === null ? {} : { const: name }
+  const ofType: Record<CallType, JsonSchema> = {
+    track: { event: { ...text, ...named }, properties: map('properties') },
+    page: {
+      ...optional('name', { ...text, ...named }),
+      ...optional('category'),
+      properties: map('properties'),
+    },
+    screen: {
+      ...optional('name', { ...text, ...named }),
+      ...optional('category'),
+      properties: map('properties'),
+    },
+    identify: { traits: map('traits') },
+    group: { groupId: text, traits: map('traits') },
+    alias: { 'Previous ID': text, 'User ID': text },
+    delete: {},
+  }
+  const ids = type === 'alias' ? {} : { userId: text, ...optional('anonymousId') }
+  const properties = {
+    version: { const: 1 },
+    type: { const: type },
+    ...(type === 'alias' ? ofType.alias : ids),
+    timestamp,
+    ...(type === 'alias' ? {} : ofType[type]),
+    context: map('context'),
+    messageId: text,
+  }
+  const absent = ['userId', 'anonymousId', 'category', ...(name === null ? [nameFieldOf('page')] : [])]
+  return {
+    type: 'object',
+    properties,
+    required: Object.keys(properties).filter((key) => !absent.includes(key)),
+  }
+}
+
+function descriptionOf({ where, consent }: DestinationOptions, since: string | null): string {
+  return [
+    `Events that were seen${since === null ? '' : ` since ${since}`}, and their fields.`,
+    ...(where === null ? [] : [`Only calls for which this is true: ${where}`]),
+    ...(consent === null ? [] : [`Not calls whose consent denies any of: ${consent.join(', ')}.`]),
+  ].join('\n\n')
+}
