@@ -3,6 +3,7 @@ import type { FoldedLog } from '../adapters/folded-log/folded-log.ts'
 import { readChanges } from '../adapters/folded-log/settings-history.ts'
 import type { SettingsLog } from '../adapters/folded-log/settings-log.ts'
 import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
+import { schemaRefusal } from '../adapters/json-schema/compile-schema.ts'
 import { createSecrets } from '../adapters/secrets.ts'
 import { sendSample } from '../adapters/webhook/sample-call.ts'
 import { transportOf } from '../adapters/webhook/transport.ts'
@@ -92,6 +93,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
   const services: ConsoleServices = {
     settings,
     secrets,
+    schemaRefusal,
     sendSample: async (destination) =>
       sendSample(destination, { transport: await transport(), secrets, now: Date.now() }),
     deadLetters: openDeadLetters(deployment, erased),

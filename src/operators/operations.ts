@@ -5,6 +5,7 @@ import { deadLetterOperations } from './dead-letters/operations.ts'
 import { deletionOperations } from './deletions/operations.ts'
 import { destinationOperations, pauseOperations } from './destinations/operations.ts'
 import { tailOperations } from './live/operations.ts'
+import { planOperations } from './plans/operations.ts'
 import { replayJobOperations } from './replay/operations.ts'
 import { secretOperations, settingsOperations } from './settings/operations.ts'
 import { sourceOperations } from './sources/sources.ts'
@@ -20,6 +21,7 @@ import type { Operation } from './operation.ts'
 export const operations: readonly Operation[] = [
   ...sourceOperations,
   ...tailOperations,
+  ...planOperations,
   ...destinationOperations,
   ...pauseOperations,
   ...computationOperations,

@@ -40,7 +40,7 @@ export const applyCommand = (): Command =>
     .argument('<file>', 'YAML or JSON; - for stdin')
     .summary('Make the settings what a file says')
     .description(
-      'Makes sources, destinations, audiences and computed traits what a YAML or JSON file says (- reads stdin), and ' +
+      'Makes plans, sources, destinations, audiences and computed traits what a YAML or JSON file says (- reads stdin), and ' +
         'prints the difference first. All of it counts, or nothing: a fault, or somebody else’s change at the same ' +
         'moment, changes nothing. Each thing in the file stands there whole: what is left out has its default. ' +
         '${NAME} is a secret’s value in that environment variable; where that is not set, the secret stays as it is. Names ' +
@@ -67,11 +67,11 @@ async function apply(name: string, flags: ApplyFlags, command: Command): Promise
   const { file, refuse } = readSettingsFile(await textOf(name), name === '-' ? 'stdin' : name)
   const { variables, faults } = secretVariables(file, prefixes, io().env)
   if (faults.length > 0) throw refuse(faults)
-  await inSession(command, async ({ settings, services: { secrets } }) => {
+  await inSession(command, async ({ settings, services: { secrets, schemaRefusal } }) => {
     const onDifference = json ? undefined : printDifference
     const options = { dryRun, prune, anyKey, onDifference }
     try {
-      const report = await applySettings(file, variables, options, { settings, secrets })
+      const report = await applySettings(file, variables, options, { settings, secrets, schemaRefusal })
       if (json) printJson({ ...report, newVersion: settings.state.version })
       else print(sentence(report))
     } catch (error) {
@@ -95,10 +95,11 @@ async function textOf(name: string): Promise<string> {
 
 const tooLarge = () => usageError(`the file has more than ${maxBytes >> 20} MB`)
 
-function printDifference({ changed, keptSecrets, keptComputations }: ApplyReport): void {
+function printDifference({ changed, keptSecrets, keptComputations, keptPlans }: ApplyReport): void {
   for (const line of changed.flatMap(changeLines)) print(line)
   if (keptSecrets.length > 0) print(`not set, so these secrets stay as they are: ${keptSecrets.join(', ')}`)
   for (const { kind, id } of keptComputations) print(`${kind} "${id}" is not in the file, and stays`)
+  for (const id of keptPlans) print(`plan "${id}" is not in the file, and stays`)
 }
 
 function sentence({ dryRun, applied, changed }: ApplyReport): string {
