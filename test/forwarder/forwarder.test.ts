@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import fc from 'fast-check'
+import { compileSchema } from '../../src/adapters/json-schema/compile-schema.ts'
 import { defaultBreakerLimits } from '../../src/core/pacing/breaker.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import type { DeliveryEvent } from '../../src/core/ledger/delivery-event.ts'
@@ -93,6 +94,7 @@ async function engine(
       computations: new Map(),
       tokens: new Map(),
       replays: new Map(),
+      plans: new Map(),
     } as SettingsState,
     caughtUp: 0,
     atCatchUp: () => {},
@@ -144,6 +146,7 @@ async function engine(
     erasures: noErasures,
     suppressions: given.suppressions ?? noSuppressions,
     openSecret: () => 'secret',
+    compileSchema,
     transport: {
       open: () => {
         const client = new FakeClient()
@@ -157,6 +160,7 @@ async function engine(
       retryScheduled() {},
       retryLateness() {},
       lostOffsets() {},
+      planViolations() {},
       produced() {},
       watch() {},
     },
@@ -368,6 +372,7 @@ test('a source is called unknown only after the settings log has been read to it
       computations: new Map(),
       tokens: new Map(),
       replays: new Map(),
+      plans: new Map(),
     }
     settings.change()
   }

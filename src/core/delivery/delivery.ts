@@ -99,6 +99,7 @@ export const deadLetterReasons = [
   'unknown_source',
   'undecodable',
   'invalid_call',
+  'plan_violation',
   'internal_error',
   'too_large',
 ] as const

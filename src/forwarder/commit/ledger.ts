@@ -6,6 +6,7 @@ import {
   type DeliveryEvent,
   type DeliveryEventType,
   type DispositionLabel,
+  type ViolationCount,
   type PlannedDestination,
 } from '../../core/ledger/delivery-event.ts'
 import { ResultCodes } from '../../core/ledger/result-codes.ts'
@@ -176,6 +177,12 @@ export class Ledger implements TallySink {
       detail: `lost ${first}..${last}: retention ran past the consumer group`,
     })
     this.append(this.#encoded(event, `${topic}/${partition}`))
+  }
+
+  planViolations(violations: ViolationCount[]): void {
+    this.append(
+      this.#encoded(deliveryEvent('plan_violations', Date.now(), { violations }), 'plan_violations'),
+    )
   }
 
   async tally(tallies: readonly PartitionTally[]): Promise<void> {
