@@ -15,6 +15,7 @@ import { openDeadLetters } from '../operators/dead-letters/kafka.ts'
 import type { Deletions } from '../operators/deletions/deletions.ts'
 import { openDeletions } from '../operators/deletions/kafka.ts'
 import { openLiveTail } from '../operators/live/kafka.ts'
+import { openDrafts } from '../operators/plans/kafka.ts'
 import { openReplays } from '../operators/replay/kafka.ts'
 import { replaysOf } from '../operators/replay/replays.ts'
 import type { ReplayRig } from '../operators/replay/rig.ts'
@@ -94,6 +95,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     settings,
     secrets,
     schemaRefusal,
+    draftPlan: openDrafts(deployment, settings),
     sendSample: async (destination) =>
       sendSample(destination, { transport: await transport(), secrets, now: Date.now() }),
     deadLetters: openDeadLetters(deployment, erased),

@@ -6,7 +6,7 @@ import { trackingPlanOf, type TrackingPlan } from './tracking-plan.ts'
 
 /** Of a plan's events as JSON, in bytes of UTF-8: one event of the settings holds it, with room to spare. */
 export const maxPlanBytes = 256 * 1_024
-const maxEventLength = 200
+export const maxEventLength = 200
 
 export function decideTrackingPlan(command: TrackingPlanCommand, state: SettingsAggregate): Decision {
   if (command.type === 'create_plan') return decideCreate(command, state)

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { fault, maxFaults, type Fault } from '../../core/decision.ts'
+import type { PlanDraft } from '../../core/tracking-plan/draft.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import {
   checkedMaps,
@@ -14,6 +15,19 @@ import { SettingsRefused } from '../settings/writer.ts'
 
 /** Why a schema cannot stand in a plan, with the place in it; null where it can. */
 export type SchemaRefusal = (schema: JsonSchema) => string | null
+
+/** A draft, and how many of the records of the time were looked at. */
+export interface DraftedPlan extends ReturnType<PlanDraft['plan']> {
+  looked: number
+  total: number
+}
+
+/** Of calls of a source since then, epoch ms. Rejects with `kafka_unavailable`, `registry_unavailable`, `setup`. */
+export type DraftPlan = (
+  sourceId: string,
+  since: number,
+  options: { signal: AbortSignal; progress(done: number, total: number): void },
+) => Promise<DraftedPlan>
 
 const schemaOf = (map: string) => jsonSchema.optional().describe(`JSON Schema, draft-07, of \`${map}\`.`)
 
