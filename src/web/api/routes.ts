@@ -29,6 +29,7 @@ import type { destinationSchema } from '../../operators/destinations/destination
 import type { sampleOutcomes } from '../../operators/destinations/operations.ts'
 import type { Infrastructure } from '../../operators/infrastructure/infrastructure.ts'
 import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
+import type { ViolationView } from '../../operators/plans/operations.ts'
 import type { HistoryEntry } from '../../operators/settings/history.ts'
 import type { SourceView } from '../../operators/sources/sources.ts'
 import type {
@@ -72,6 +73,7 @@ export type DeadLetterGroups = z.output<typeof deadLetterGroupsSchema>
 export type WholeDeadLetter = z.output<typeof deadLetterSchema>
 export type SystemAnswer = z.output<typeof systemSchema>
 export type SourceAnswer = SourceView
+export type ViolationAnswer = ViolationView
 
 export type AuditAnswer = z.output<typeof auditStateSchema>
 export type VerdictAnswer = z.output<typeof verdictSchema>
@@ -109,6 +111,7 @@ export interface Routes {
   'GET /dead-letters/{id}': WholeDeadLetter
   'GET /sources': ListPage<SourceAnswer>
   'GET /sources/{id}': SourceAnswer
+  'GET /plan-violations': ListPage<ViolationAnswer>
   'GET /system': SystemAnswer
   /** A stream: see `send`. */
   'GET /sources/{id}/tail': never
