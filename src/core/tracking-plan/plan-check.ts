@@ -38,7 +38,7 @@ export type SchemaCheck = (value: unknown) => readonly SchemaFault[]
 /** Throws for a schema that cannot be used. */
 export type CompileSchema = (schema: JsonSchema) => SchemaCheck
 
-export type CheckedCall = Pick<AnalyticsCall, 'type' | 'event' | CheckedMap>
+export type CheckableCall = Pick<AnalyticsCall, 'type' | 'event' | CheckedMap>
 
 /** A map whose text is longer is not checked: a call from Kafka may have a megabyte. */
 export const maxCheckedLength = 64 * 1_024
@@ -70,7 +70,7 @@ export class PlanCheck {
   }
 
   /** What the plan says of such calls; null for nothing. */
-  rulesFor({ type, event }: Pick<CheckedCall, 'type' | 'event'>): FoundRules | null {
+  rulesFor({ type, event }: Pick<CheckableCall, 'type' | 'event'>): FoundRules | null {
     const { events } = this.plan
     // A name that is that of a type stands for calls of that type.
     const isNamed = type === 'track' && event !== null && !callTypes.includes(event as CallType)
@@ -80,7 +80,7 @@ export class PlanCheck {
   }
 
   /** Throws where a schema of the plan cannot be used. */
-  violations(call: CheckedCall): readonly Violation[] {
+  violations(call: CheckableCall): readonly Violation[] {
     const found = this.rulesFor(call)
     if (found === null) return this.#unknown(call)
     const { event, rules } = found
@@ -100,12 +100,12 @@ export class PlanCheck {
   }
 
   /** From now on such calls violate it by this rule, without a look at them. */
-  putOutOfUse(call: CheckedCall, rule: 'too_slow' | 'unusable'): void {
+  putOutOfUse(call: CheckableCall, rule: 'too_slow' | 'unusable'): void {
     const found = this.rulesFor(call)
     if (found) this.#outOfUse.set(found.rules, rule)
   }
 
-  #unknown({ type, event }: CheckedCall): readonly Violation[] {
+  #unknown({ type, event }: CheckableCall): readonly Violation[] {
     if (type !== 'track' || this.plan.unknownEvents === 'allow') return none
     return [{ event: shortName(event ?? type), path: '', rule: 'unknown_event' }]
   }
