@@ -791,3 +791,23 @@ test('calls queued in the order of a removed URL are skipped', async (t) => {
   await until(() => committed() === 2, 5_000, 'all are finished')
   assert.deepEqual(one.sent, ['a:crm:u1'])
 })
+
+test('violations are reported as they are found, and the last ones before the end', async (t) => {
+  const { call, settings, told, committed, stop, running } = await engine(t)
+  const web = { id: 'web', name: 'Web', events: {}, unknownEvents: 'block', removed: false } as const
+  settings.state = {
+    ...settings.state,
+    sources: new Map([['shop', someSource('shop', { plan: 'web', planMode: 'block' })]]),
+    plans: new Map([['web', web]]),
+  }
+  settings.change()
+  const reported = () =>
+    told.flatMap(({ violations }) => violations ?? []).map(({ messageIds }) => messageIds)
+  call('first')
+  await until(() => reported().length === 1, 5_000, 'reported')
+  call('last')
+  await until(() => committed() === 2, 5_000, 'committed')
+  stop.abort()
+  await running
+  assert.deepEqual(reported(), [['first'], ['last']])
+})

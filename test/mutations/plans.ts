@@ -25,9 +25,10 @@ export const plans: readonly Mutation[] = [
     file: 'src/forwarder/forwarder.ts',
     find: 'plans.report(true)',
     replace: 'plans.report(false)',
-    test: inKafka(
-      'where a source reports, violating calls arrive, and are counted with their path and rule, and without a value',
-    ),
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'violations are reported as they are found, and the last ones before the end',
+    },
   },
   {
     id: 'names-of-senders-in-violations',
