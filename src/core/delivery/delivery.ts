@@ -99,9 +99,9 @@ export const deadLetterReasons = [
   'unknown_source',
   'undecodable',
   'invalid_call',
-  'plan_violation',
   'internal_error',
   'too_large',
+  'plan_violation',
 ] as const
 export type DeadLetterReason = (typeof deadLetterReasons)[number]
 

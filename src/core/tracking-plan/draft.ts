@@ -1,7 +1,7 @@
 import { callTypes, type AnalyticsCall, type CallType } from '../call/analytics-call.ts'
 import { parseJson } from '../json/parse-json.ts'
 import { maxCheckedLength } from './plan-check.ts'
-import { maxEventLength, maxPlanBytes } from './plan-rules.ts'
+import { maxEventLength, maxEvents, maxPlanBytes } from './plan-rules.ts'
 import type { EventRules, JsonSchema, TrackingPlan } from './tracking-plan.ts'
 
 /** Levels of objects and lists that are described. */
@@ -9,7 +9,6 @@ const maxDepth = 6
 /** An object with more names is a map of something by its id: its names are not described. */
 const maxNames = 100
 const maxNameLength = 200
-const maxEvents = 1_000
 /** A draft is edited, and must still fit then. */
 const maxDraftBytes = (maxPlanBytes * 3) / 4
 

@@ -6,6 +6,7 @@ import { trackingPlanOf, type TrackingPlan } from './tracking-plan.ts'
 
 /** Of a plan's events as JSON, in bytes of UTF-8: one event of the settings holds it, with room to spare. */
 export const maxPlanBytes = 256 * 1_024
+export const maxEvents = 1_000
 export const maxEventLength = 200
 
 export function decideTrackingPlan(command: TrackingPlanCommand, state: SettingsAggregate): Decision {
@@ -66,8 +67,10 @@ function eventsFaults(events: TrackingPlan['events']): Fault[] {
   const bytes = new TextEncoder().encode(JSON.stringify(events)).length
   const tooLarge = `the events are ${bytes} bytes of JSON, at most ${maxPlanBytes} are allowed: divide the plan`
   const names = Object.keys(events)
+  const tooMany = `the plan has ${names.length} events, at most ${maxEvents} are allowed`
   return [
     ...faultIf(bytes > maxPlanBytes, 'usage', 'events', tooLarge),
+    ...faultIf(names.length > maxEvents, 'usage', 'events', tooMany),
     ...names.flatMap((name) => {
       if (name !== '' && name.length <= maxEventLength && !/\p{Cc}/u.test(name)) return []
       const rule = `must be 1-${maxEventLength} characters without control characters`

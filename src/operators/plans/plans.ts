@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { fault, maxFaults, type Fault } from '../../core/decision.ts'
+import { maxEvents } from '../../core/tracking-plan/plan-rules.ts'
 import type { PlanDraft } from '../../core/tracking-plan/draft.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import {
   checkedMaps,
-  jsonSchema,
   unknownEventsChoices,
   type JsonSchema,
   type TrackingPlan,
@@ -29,7 +29,18 @@ export type DraftPlan = (
   options: { signal: AbortSignal; progress(done: number, total: number): void },
 ) => Promise<DraftedPlan>
 
-const schemaOf = (map: string) => jsonSchema.optional().describe(`JSON Schema, draft-07, of \`${map}\`.`)
+/** Of one object of a schema. */
+const maxMembers = 1_000
+
+const schemaGiven = z.union([
+  z.boolean(),
+  z
+    .record(z.string(), z.unknown())
+    .refine((schema) => Object.keys(schema).length <= maxMembers, `has more than ${maxMembers} keywords`)
+    .meta({ maxProperties: maxMembers }),
+]) satisfies z.ZodType<JsonSchema>
+
+const schemaOf = (map: string) => schemaGiven.optional().describe(`JSON Schema, draft-07, of \`${map}\`.`)
 
 const rulesSchema = z
   .strictObject({
@@ -41,6 +52,7 @@ const rulesSchema = z
 
 const eventsSchema = z
   .record(z.string(), rulesSchema)
+  .meta({ maxProperties: maxEvents })
   .describe(
     'By the name of a track event, or by the type of calls; `track` stands for all events that are not named.',
   )
