@@ -44,8 +44,9 @@ export type CheckableCall = Pick<AnalyticsCall, 'type' | 'event' | CheckedMap>
 export const maxCheckedLength = 64 * 1_024
 /** Of one call. */
 export const maxViolations = 10
-/** The rest of a name is left out where it is shown. */
+/** Of a name and a path as they are shown. */
 const maxNameLength = 100
+const maxPathLength = 200
 
 const none: readonly Violation[] = []
 
@@ -93,7 +94,11 @@ export class PlanCheck {
       for (const { path, rule } of this.#faultsOf(rules, map, schema, call[map])) {
         violations ??= []
         if (violations.length < maxViolations)
-          violations.push({ event: shortName(event), path: [map, ...path].join('.'), rule })
+          violations.push({
+            event: shortName(event),
+            path: cut([map, ...path].join('.'), maxPathLength),
+            rule,
+          })
       }
     }
     return violations ?? none
@@ -149,13 +154,20 @@ export function isBlocked(
   return violations.some(({ rule }) => rule !== 'unknown_event' || unknownEvents === 'block')
 }
 
-const shortName = (name: string): string =>
-  name.length <= maxNameLength ? name : `${name.slice(0, maxNameLength)}…`
+/** The rest is left out. */
+const cut = (text: string, length: number): string =>
+  text.length <= length ? text : `${text.slice(0, length)}…`
 
-/** In one line, for people. */
-export function violationsText(planId: string, violations: readonly Violation[]): string {
-  const shown = violations.map(({ event, path, rule }) =>
-    [JSON.stringify(event), path, rule].filter((part) => part !== '').join(' '),
-  )
-  return `plan ${planId}: ${shown.join('; ')}`
+const shortName = (name: string): string => cut(name, maxNameLength)
+
+/** In one line, for people. An event that the plan does not name is named by whoever sent it: it is `track` here. */
+export function violationsText(
+  { id, events }: Pick<TrackingPlan, 'id' | 'events'>,
+  violations: readonly Violation[],
+): string {
+  const shown = violations.map(({ event, path, rule }) => {
+    const name = Object.hasOwn(events, event) ? JSON.stringify(event) : 'track'
+    return [name, path, rule].filter((part) => part !== '').join(' ')
+  })
+  return `plan ${id}: ${shown.join('; ')}`
 }

@@ -8,7 +8,7 @@ import {
   type CompileSchema,
   type Violation,
 } from '../../core/tracking-plan/plan-check.ts'
-import { trackingPlanOf } from '../../core/tracking-plan/tracking-plan.ts'
+import { trackingPlanOf, type TrackingPlan } from '../../core/tracking-plan/tracking-plan.ts'
 import { messageOf } from '../../errors.ts'
 import type { Ledger } from '../commit/ledger.ts'
 import type { Log } from '../log.ts'
@@ -22,6 +22,7 @@ const reportMs = 1_000
 
 /** What is wrong with a call by the plan of its source. */
 export interface PlanFindings {
+  plan: TrackingPlan
   by: CheckedBy
   violations: readonly Violation[]
   /** The call is to become a dead letter. */
@@ -29,8 +30,7 @@ export interface PlanFindings {
 }
 
 /** For people: names of the plan, and nothing of the call. */
-export const findingsText = ({ by, violations }: PlanFindings): string =>
-  violationsText(by.planId, violations)
+export const findingsText = ({ plan, violations }: PlanFindings): string => violationsText(plan, violations)
 
 export interface PlanWatchParts {
   compileSchema: CompileSchema
@@ -92,7 +92,7 @@ export class PlanWatch {
     const { by, check } = found
     const violations = this.#violations(call, found, place)
     if (violations.length === 0) return null
-    return { by, violations, isBlocked: isBlocked(violations, by.mode, check.plan) }
+    return { plan: check.plan, by, violations, isBlocked: isBlocked(violations, by.mode, check.plan) }
   }
 
   /** Once for each call, when it is settled that it goes on, or does not. */

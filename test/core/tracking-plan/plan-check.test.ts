@@ -129,10 +129,13 @@ test('unknown events are kept back only where the plan says so, and nothing wher
     assert.equal(isBlocked(violations, mode, { unknownEvents }), expected)
 })
 
-test('the detail of a dead letter names event, path and rule', () => {
-  const violations = checkOf().violations(someCall(track('Order Completed')))
+test('the detail of a dead letter names event, path and rule, and no event that only its sender named', () => {
+  const check = checkOf({ unknownEvents: 'block' })
+  const violations = check.violations(someCall(track('Order Completed')))
   assert.equal(
-    violationsText('web', violations),
+    violationsText(plan(), violations),
     'plan web: "Order Completed" properties.total required; "Order Completed" context.app required',
   )
+  const unknown = check.violations(someCall(track('ann@example.com')))
+  assert.equal(violationsText(plan(), unknown), 'plan web: track unknown_event')
 })
