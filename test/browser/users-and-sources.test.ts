@@ -221,7 +221,10 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     await page.waitForURL('**/sources/shop')
     await heading(page, 'The shop').waitFor()
     const facts = page.getByRole('main').locator('dl')
-    assert.match(await facts.innerText(), /Quota\s+600\/m\s+IP addresses\s+keep\s+Bots\s+drop\s+Tracking plan/)
+    assert.match(
+      await facts.innerText(),
+      /Quota\s+600\/m\s+IP addresses\s+keep\s+Bots\s+drop\s+Tracking plan/,
+    )
     const outcomes = page.getByRole('region', { name: 'Calls by outcome' }).locator('tbody')
     assert.deepEqual((await outcomes.innerText()).split(/\s*\n\s*/), [
       'Accepted\t3',

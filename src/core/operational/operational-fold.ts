@@ -43,7 +43,13 @@ export function smallerStates(state: OperationalState): OperationalState[] {
     properties: { ...event.properties, lastResponse: null },
   }))
   const bare = { ...state, windows, unsent }
-  return [state, bare, { ...bare, down: [] }, { ...bare, down: [], windows: [], violations: [], deletions: [] }, noState]
+  return [
+    state,
+    bare,
+    { ...bare, down: [] },
+    { ...bare, down: [], windows: [], violations: [], deletions: [] },
+    noState,
+  ]
 }
 
 /**
@@ -58,7 +64,11 @@ export class OperationalFold {
   readonly #deletions: DeletionChecks
   #unsent: OperationalEvent[]
 
-  constructor(times: FoldTimes, { down, windows, violations, deletions, unsent }: OperationalState, now: number) {
+  constructor(
+    times: FoldTimes,
+    { down, windows, violations, deletions, unsent }: OperationalState,
+    now: number,
+  ) {
     this.#health = new EndpointHealth(down)
     this.#windows = new FailureWindows(times.windowMs, windows)
     this.#violations = new ViolationWindows(times.windowMs, violations)

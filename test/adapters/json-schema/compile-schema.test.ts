@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
+import { RE2JS } from 're2js'
 import { compileSchema, schemaRefusal } from '../../../src/adapters/json-schema/compile-schema.ts'
+import { isPlain, linearRegExp } from '../../../src/adapters/json-schema/schema-rules.ts'
 import type { JsonSchema } from '../../../src/core/tracking-plan/tracking-plan.ts'
 
 const found = (schema: JsonSchema, value: unknown): string[] =>
@@ -160,4 +163,16 @@ test('a pattern that takes ages elsewhere, long texts for formats and long lists
     faults.map(({ path, rule }) => `${path.join('.')} ${rule}`),
     ['name pattern', 'uri format'],
   )
+})
+
+test('patterns that V8 checks itself mean what they mean for RE2, and those that could take long are none of them', () => {
+  const plain = ['^order-[0-9]+$', '^[A-Z]{2}\\d{4}$', '^\\w*@x', '^a?b$', '^[^a-c]+x{3}$', '^$']
+  const others = ['a+', '^(a+)+$', '^a*a*$', '^a?a?a$', '^a+b?$', '^a|b$', '^.*x$', '^\\s+$', '^[[:alpha:]]$']
+  const texts = fc.oneof(fc.string(), fc.stringMatching(/^(order-|[A-Z]{2})?[0-9a-cx@]*$/))
+  for (const pattern of plain) {
+    const [found, re2] = [linearRegExp(pattern), RE2JS.compile(RE2JS.translateRegExp(pattern))]
+    assert.ok(isPlain(pattern), pattern)
+    fc.assert(fc.property(texts, (text) => found.test(text) === re2.test(text)))
+  }
+  for (const pattern of others) assert.ok(!isPlain(pattern), pattern)
 })

@@ -4,7 +4,14 @@ import type { ViolationCount } from '../../../src/core/ledger/delivery-event.ts'
 import { ViolationWindows } from '../../../src/core/operational/violations.ts'
 
 const violation = (given: Partial<ViolationCount> = {}): ViolationCount => ({
-  ...{ sourceId: 'shop', planId: 'web', mode: 'report', event: 'Order', path: 'properties.total', rule: 'type' },
+  ...{
+    sourceId: 'shop',
+    planId: 'web',
+    mode: 'report',
+    event: 'Order',
+    path: 'properties.total',
+    rule: 'type',
+  },
   ...{ count: 1, lastAt: 1_000, messageIds: ['m'] },
   ...given,
 })
@@ -35,7 +42,10 @@ test('a fold that goes on from what is open comes to the same event', () => {
   const second = new ViolationWindows(60_000, JSON.parse(JSON.stringify([...first.open])))
   second.take([violation()], 2_000)
   const [event] = second.due(61_000)
-  assert.deepEqual([event!.identity, event!.properties.count], ['["shop","Order","properties.total"]/1000', 2])
+  assert.deepEqual(
+    [event!.identity, event!.properties.count],
+    ['["shop","Order","properties.total"]/1000', 2],
+  )
 })
 
 test('beyond 50 that are open the rest of a source is one event', () => {
