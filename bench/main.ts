@@ -29,6 +29,7 @@ import { webConsole } from './workloads/console/console.ts'
 import { replay } from './workloads/console/replay.ts'
 import { statistics } from './workloads/console/statistics.ts'
 import { why } from './workloads/console/why.ts'
+import { plans } from './workloads/plans.ts'
 import { https, slowReceiver, throughput } from './workloads/posts/throughput.ts'
 import type { Result, Sizes, Workload } from './workloads/workload.ts'
 
@@ -48,7 +49,19 @@ const workloads: Workload[] = [
     manyDestinations,
     processes,
   ],
-  ...[parkedRetries, ledger, memory, collector, client, audiences, statistics, why, replay, webConsole],
+  ...[
+    parkedRetries,
+    ledger,
+    plans,
+    memory,
+    collector,
+    client,
+    audiences,
+    statistics,
+    why,
+    replay,
+    webConsole,
+  ],
   pacing,
   settings,
 ]

@@ -18,6 +18,7 @@ import { createSecrets } from '../src/adapters/secrets.ts'
 import { SettingsLog } from '../src/adapters/folded-log/settings-log.ts'
 import { loadConfig, type Config } from '../src/config/config.ts'
 import type { AnalyticsCall } from '../src/core/call/analytics-call.ts'
+import type { SettingsCommand } from '../src/core/settings/commands.ts'
 import { topicNames, type TopicNames } from '../src/core/topics.ts'
 import { startLocalKafka } from '../src/local/kafka.ts'
 import { ensureLocalParts } from '../src/local/parts.ts'
@@ -71,6 +72,7 @@ export interface Deployment {
   /** Of a destination that was made here. */
   endpointIds(destinationId: string): string[]
   destination(id: string, sourceId: string, urls: string[]): Promise<void>
+  execute(command: SettingsCommand): Promise<unknown>
   close(): Promise<void>
 }
 
@@ -133,6 +135,7 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
         },
         label,
       ),
+    execute: (command) => settings.execute(command),
     endpointIds: (id) => settings.state.destinations.get(id)!.urls.map((url) => url.id),
     async destination(id, sourceId, urls) {
       if (!settings.state.sources.has(sourceId)) {

@@ -18,3 +18,19 @@ export function p99Of(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   return Math.round(sorted[Math.ceil(sorted.length * 0.99) - 1]! * 10) / 10
 }
+
+/**
+ * What the one side takes more than the other, in % of the whole. Each pair ran one after the other: what the machine did meanwhile falls on both, and what a call
+ * takes of the CPU depends less on it than the speed does.
+ */
+export function costOf<T>(
+  more: readonly T[],
+  less: readonly T[],
+  taken: (run: T) => number | null,
+): number | null {
+  const costs = more.flatMap((run, round) => {
+    const [one, other] = [taken(run), taken(less[round]!)]
+    return one === null || other === null ? [] : [1 - other / one]
+  })
+  return costs.length === 0 ? null : round2(median(costs) * 100)
+}

@@ -1,7 +1,7 @@
 import { Child } from '../child.ts'
 import { nthCall } from '../calls.ts'
 import { cpuLine, forward, noVerdict, warmUpOf, type Drained } from '../measure/drain.ts'
-import { median, medianBy, round2 } from '../measure/figures.ts'
+import { costOf, medianBy, round2 } from '../measure/figures.ts'
 import { startReceiver } from '../receiver.ts'
 import { deploy, measuredCore } from '../rig.ts'
 import { atMost, type Workload } from './workload.ts'
@@ -80,20 +80,4 @@ export const ledger: Workload = {
       detail: { calls, users, costs: { failures: byDefault, all }, tallied, runs },
     }
   },
-}
-
-/**
- * In % of the whole. Each pair ran one after the other: what the machine did meanwhile falls on both, and what a call
- * takes of the CPU depends less on it than the speed does.
- */
-function costOf(
-  reported: readonly Drained[],
-  untallied: readonly Drained[],
-  taken: (run: Drained) => number | null,
-): number | null {
-  const costs = reported.flatMap((run, round) => {
-    const [one, other] = [taken(run), taken(untallied[round]!)]
-    return one === null || other === null ? [] : [1 - other / one]
-  })
-  return costs.length === 0 ? null : round2(median(costs) * 100)
 }

@@ -1,5 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import { boundHeap } from '../adapters/bound-heap.ts'
+import { compileSchema } from '../adapters/json-schema/compile-schema.ts'
 import { endPauses } from '../adapters/folded-log/pause-ends.ts'
 import type { SettingsLog } from '../adapters/folded-log/settings-log.ts'
 import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
@@ -122,6 +123,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     erasures,
     suppressions,
     openSecret: (sealed, place) => secrets.open(sealed, place),
+    compileSchema,
     transport,
     metrics: counts,
     topics,

@@ -77,12 +77,17 @@ const entries: Entry[] = [
   fromOperations(
     'settings',
     'who changed what; export and apply as a file; skip what cannot be read',
-    'The log that sources, destinations, audiences and traits are kept in.',
+    'The log that plans, sources, destinations, audiences and traits are kept in.',
   ),
   fromOperations(
     'tokens',
     'who may use the admin API: tokens with roles',
     'Tokens of the admin API, beside ADMIN_TOKEN. A reader sees everything but the contents of calls; an operator sees those too, sends tests and replays; an admin changes settings and tokens, and deletes. What is done with a token has its name in `postrider settings history`.',
+  ),
+  fromOperations(
+    'plans',
+    'what calls should look like, and which do not',
+    'Tracking plans: JSON Schemas of calls by event. A source points to one with `sources update shop --plan web`; violations are counted, or kept back.',
   ),
   fromOperations(
     'audiences',

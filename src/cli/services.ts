@@ -3,6 +3,7 @@ import type { FoldedLog } from '../adapters/folded-log/folded-log.ts'
 import { readChanges } from '../adapters/folded-log/settings-history.ts'
 import type { SettingsLog } from '../adapters/folded-log/settings-log.ts'
 import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
+import { schemaRefusal } from '../adapters/json-schema/compile-schema.ts'
 import { createSecrets } from '../adapters/secrets.ts'
 import { sendSample } from '../adapters/webhook/sample-call.ts'
 import { transportOf } from '../adapters/webhook/transport.ts'
@@ -14,6 +15,7 @@ import { openDeadLetters } from '../operators/dead-letters/kafka.ts'
 import type { Deletions } from '../operators/deletions/deletions.ts'
 import { openDeletions } from '../operators/deletions/kafka.ts'
 import { openLiveTail } from '../operators/live/kafka.ts'
+import { openDrafts } from '../operators/plans/kafka.ts'
 import { openReplays } from '../operators/replay/kafka.ts'
 import { replaysOf } from '../operators/replay/replays.ts'
 import type { ReplayRig } from '../operators/replay/rig.ts'
@@ -93,6 +95,8 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
   const services: ConsoleServices = {
     settings,
     secrets,
+    schemaRefusal,
+    draftPlan: openDrafts(deployment, settings),
     sendSample: async (destination) =>
       sendSample(destination, { transport: await transport(), secrets, now: Date.now() }),
     deadLetters: openDeadLetters(deployment, erased),

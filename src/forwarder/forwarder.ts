@@ -74,9 +74,10 @@ export class Forwarder {
 
   /** Stop taking → finish what is on the wire → publish → commit; leaving the group comes after. */
   async #drain(): Promise<void> {
-    const { scheduler, dispatcher } = this.#stages
+    const { scheduler, dispatcher, plans } = this.#stages
     scheduler.stop()
     dispatcher.stop()
+    plans.report(true)
     const deadline = steadyClock.now() + this.#parts.drainMs
     while (dispatcher.inFlight > 0 && steadyClock.now() < deadline) await delay(5)
     await Promise.race([
@@ -99,7 +100,8 @@ export class Forwarder {
   }
 
   #watch(): void {
-    const { headOfLineMonitor, publisher, limits } = this.#stages
+    const { headOfLineMonitor, publisher, limits, plans } = this.#stages
+    plans.report()
     limits.tick(steadyClock.now())
     headOfLineMonitor.tick(steadyClock.now())
     // After a pause in the heartbeats nothing else would check the queues again.

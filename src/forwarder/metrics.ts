@@ -3,6 +3,7 @@ import type { DeferralReason } from '../core/delivery/disposition.ts'
 import type { Outcome } from '../core/delivery/outcome.ts'
 import type { DispositionLabel } from '../core/ledger/delivery-event.ts'
 import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'
+import type { PlanMode } from '../core/tracking-plan/tracking-plan.ts'
 import type { BreakerPhase } from '../core/pacing/breaker.ts'
 import type { WaitingRecord } from './consume/assigned-partition.ts'
 
@@ -72,6 +73,8 @@ export interface ForwarderMetrics {
   /** From the due time to the start of the attempt. */
   retryLateness(seconds: number): void
   lostOffsets(topic: string, count: number): void
+  /** Of calls of the source; `mode` is what it does about them. */
+  planViolations(sourceId: string, mode: PlanMode, count: number): void
   produced(seconds: number): void
   watch(gauges: ForwarderGauges): void
 }

@@ -1,6 +1,7 @@
 import type { RetryPolicy } from '../core/delivery/disposition.ts'
 import type { PaceBounds } from '../core/pacing/endpoint-pace.ts'
 import { deliveriesPerSlot, maxBytesInFlight, minDeliveries } from '../core/pacing/limits.ts'
+import type { CompileSchema } from '../core/tracking-plan/plan-check.ts'
 import type { TopicNames } from '../core/topics.ts'
 import { Ledger } from './commit/ledger.ts'
 import { SettledVersion } from './commit/settled-version.ts'
@@ -14,6 +15,7 @@ import type { Log } from './log.ts'
 import type { ForwarderMetrics } from './metrics.ts'
 import { CallPlanner } from './plan/call-planner.ts'
 import { ConditionWatch, maxEvaluationMs, FilterFaults } from './plan/condition-watch.ts'
+import { PlanWatch } from './plan/plan-watch.ts'
 import type { OpenSecret } from './plan/destination-runtime.ts'
 import type { ReadCalls } from './plan/due-run.ts'
 import { Erased, Suppressed } from './plan/erased.ts'
@@ -43,6 +45,8 @@ export interface ForwarderParts {
   erasures: ErasureSource
   suppressions: SuppressionSource
   openSecret: OpenSecret
+  /** Of tracking plans. */
+  compileSchema: CompileSchema
   transport: WebhookTransport
   metrics: ForwarderMetrics
   topics: TopicNames
@@ -80,6 +84,7 @@ export class Stages {
   readonly limits: DestinationLimits
   readonly settledVersion: SettledVersion
   readonly #settler: Settler
+  readonly plans: PlanWatch
   readonly #parts: ForwarderParts
 
   /**
@@ -142,6 +147,7 @@ export class Stages {
         ),
     })
     this.schemas = new SchemaLoader(log, signal)
+    this.plans = new PlanWatch({ ...parts, ledger: this.ledger })
     const shared = {
       schemas: this.schemas,
       routing: this.routing,
@@ -160,6 +166,7 @@ export class Stages {
         this.routing.holdForCondition(destinationId, reason, slow)
       }),
       filterFaults: new FilterFaults(log),
+      plans: this.plans,
     })
     const retryPlanner = new RetryPlanner({
       ...shared,
@@ -214,6 +221,7 @@ export class Stages {
   applySettings(): void {
     const { state } = this.#parts.settings
     this.routing.apply(state)
+    this.plans.apply(state)
     this.settledVersion.applied(state.version)
     for (const consumer of [this.calls, this.retries]) {
       for (const partition of consumer.partitions()) {

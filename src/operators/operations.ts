@@ -6,6 +6,7 @@ import { deadLetterOperations } from './dead-letters/operations.ts'
 import { deletionOperations } from './deletions/operations.ts'
 import { destinationOperations, pauseOperations } from './destinations/operations.ts'
 import { tailOperations } from './live/operations.ts'
+import { planOperations } from './plans/operations.ts'
 import { replayJobOperations } from './replay/operations.ts'
 import { secretOperations, settingsOperations } from './settings/operations.ts'
 import { sourceOperations } from './sources/sources.ts'
@@ -22,6 +23,7 @@ export const operations: readonly Operation[] = [
   ...sourceOperations,
   ...tailOperations,
   ...catalogueOperations,
+  ...planOperations,
   ...destinationOperations,
   ...pauseOperations,
   ...computationOperations,

@@ -10,6 +10,7 @@ import type { InfrastructureView } from './infrastructure/infrastructure.ts'
 import type { ReadChanges } from './settings/history.ts'
 import type { LiveTail } from './live/live-tail.ts'
 import type { MessagePorts } from './why/facts.ts'
+import type { DraftPlan, SchemaRefusal } from './plans/plans.ts'
 import type { Replays } from './replay/replays.ts'
 import type { Secrets } from './settings/secrets.ts'
 import type { Suppressions } from './suppression/suppressions.ts'
@@ -20,6 +21,9 @@ import type { StatisticsStore } from './statistics/series.ts'
 export interface ConsoleServices {
   settings: SettingsWriter
   secrets: Secrets
+  /** Of schemas in tracking plans. */
+  schemaRefusal: SchemaRefusal
+  draftPlan: DraftPlan
   /** Sends one sample call to each URL of a destination, once. Throws `secrets_key`. */
   sendSample(destination: Destination): Promise<SampleResult[]>
   deadLetters: DeadLetterStore

@@ -221,7 +221,10 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     await page.waitForURL('**/sources/shop')
     await heading(page, 'The shop').waitFor()
     const facts = page.getByRole('main').locator('dl')
-    assert.match(await facts.innerText(), /Quota\s+600\/m\s+IP addresses\s+keep\s+Bots\s+drop/)
+    assert.match(
+      await facts.innerText(),
+      /Quota\s+600\/m\s+IP addresses\s+keep\s+Bots\s+drop\s+Tracking plan/,
+    )
     const outcomes = page.getByRole('region', { name: 'Calls by outcome' }).locator('tbody')
     assert.deepEqual((await outcomes.innerText()).split(/\s*\n\s*/), [
       'Accepted\t3',
@@ -240,6 +243,44 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
 
     const narrow = await openPage(t, url, '/sources/shop', { ...reader, width: 390 })
     await narrow.page.getByRole('img', { name: sums }).waitFor()
+    assert.equal(await isTooWide(narrow.page), false)
+  })
+
+  await t.test('what violates a source’s plan is on its page, and leads to the calls', async (t) => {
+    const events = { Bought: { properties: { properties: { total: { type: 'number' } } } } }
+    await console.ok(201, 'POST', '/plans', { id: 'web', name: 'Web', events, unknownEvents: 'report' })
+    const watched = await openPage(t, url, '/sources/shop')
+    await heading(watched.page, 'The shop').waitFor()
+    assert.equal(await watched.page.getByRole('heading', { name: /Violations/ }).count(), 0)
+    await console.ok(200, 'PATCH', '/sources/shop', { plan: 'web' })
+    const found = async () => (await console.ok(200, 'GET', '/plan-violations')).data as { count: number }[]
+    const wrong = (index: number) => ({
+      ...track(`wrong-${index}`),
+      ...{ event: 'Bought', properties: { total: 'x' } },
+    })
+    // The forwarder learns of the plan by itself: what comes before is not checked.
+    let sent = 0
+    await until(async () => {
+      await send([wrong(++sent)])
+      return ((await found())[0]?.count ?? 0) >= 3
+    }, 30_000)
+    await send([{ ...track('unknown'), event: hostileName }])
+    await until(async () => (await found()).length === 2, 30_000)
+    const count = (await found())[0]!.count
+    const { page } = await openPage(t, url, '/sources/shop')
+    await page.getByRole('heading', { name: 'Violations of the plan web' }).waitFor()
+    const rows = page.getByRole('region', { name: 'violations' }).locator('tbody tr')
+    const texts = (await rows.allInnerTexts()).map((text) => text.split(/\s*\n\s*|\t/).slice(0, 4))
+    assert.deepEqual(texts, [
+      ['Bought', 'properties.total', 'type', String(count)],
+      [hostileName, '–', 'unknown event', '1'],
+    ])
+    await assertAccessible(page)
+    await rows.nth(1).getByRole('link', { name: 'unknown' }).click()
+    await page.waitForURL('**/find?q=unknown')
+    const narrow = await openPage(t, url, '/sources/shop', { ...reader, width: 390 })
+    // A reader is not told a name that a sender chose.
+    await narrow.page.getByRole('rowheader', { name: '*', exact: true }).waitFor()
     assert.equal(await isTooWide(narrow.page), false)
   })
 

@@ -40,6 +40,8 @@ test('a source is created, shown, changed and disabled, and running parts apply 
       maxRate: null,
       ip: 'keep',
       bots: 'keep',
+      plan: null,
+      planMode: 'report',
       enabled: false,
       builtIn: false,
       destinationIds: [],

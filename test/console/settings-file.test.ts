@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { createSecrets } from '../../src/adapters/secrets.ts'
 import { decideAny } from '../../src/core/apply/apply-rules.ts'
+import { schemaRefusal } from '../../src/adapters/json-schema/compile-schema.ts'
 import { anyHost } from '../../src/core/delivery/endpoint-url.ts'
 import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import { evolve } from '../../src/core/settings/events.ts'
@@ -40,7 +41,7 @@ class MemorySettings {
     variables: Record<string, string> = {},
     options: Partial<ApplyOptions> = {},
   ) {
-    const ports = { settings: this as unknown as SettingsWriter, secrets }
+    const ports = { settings: this as unknown as SettingsWriter, secrets, schemaRefusal }
     const all = { dryRun: false, prune: false, ...options }
     return applySettings(settingsFile.parse(given), new Map(Object.entries(variables)), all, ports)
   }

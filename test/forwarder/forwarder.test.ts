@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import fc from 'fast-check'
+import { compileSchema } from '../../src/adapters/json-schema/compile-schema.ts'
 import { defaultBreakerLimits } from '../../src/core/pacing/breaker.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import type { DeliveryEvent } from '../../src/core/ledger/delivery-event.ts'
@@ -94,6 +95,7 @@ async function engine(
       computations: new Map(),
       tokens: new Map(),
       replays: new Map(),
+      plans: new Map(),
     } as SettingsState,
     caughtUp: 0,
     atCatchUp: () => {},
@@ -153,6 +155,7 @@ async function engine(
     erasures: noErasures,
     suppressions: given.suppressions ?? noSuppressions,
     openSecret: () => 'secret',
+    compileSchema,
     transport: {
       open: () => {
         const client = new FakeClient()
@@ -166,6 +169,7 @@ async function engine(
       retryScheduled() {},
       retryLateness() {},
       lostOffsets() {},
+      planViolations() {},
       produced() {},
       watch() {},
     },
@@ -380,6 +384,7 @@ test('a source is called unknown only after the settings log has been read to it
       computations: new Map(),
       tokens: new Map(),
       replays: new Map(),
+      plans: new Map(),
     }
     settings.change()
   }
@@ -797,4 +802,24 @@ test('calls queued in the order of a removed URL are skipped', async (t) => {
   two.answer('success', 'b:crm:u2')
   await until(() => committed() === 2, 5_000, 'all are finished')
   assert.deepEqual(one.sent, ['a:crm:u1'])
+})
+
+test('violations are reported as they are found, and the last ones before the end', async (t) => {
+  const { call, settings, told, committed, stop, running } = await engine(t)
+  const web = { id: 'web', name: 'Web', events: {}, unknownEvents: 'block', removed: false } as const
+  settings.state = {
+    ...settings.state,
+    sources: new Map([['shop', someSource('shop', { plan: 'web', planMode: 'block' })]]),
+    plans: new Map([['web', web]]),
+  }
+  settings.change()
+  const reported = () =>
+    told.flatMap(({ violations }) => violations ?? []).map(({ messageIds }) => messageIds)
+  call('first')
+  await until(() => reported().length === 1, 5_000, 'reported')
+  call('last')
+  await until(() => committed() === 2, 5_000, 'committed')
+  stop.abort()
+  await running
+  assert.deepEqual(reported(), [['first'], ['last']])
 })

@@ -6,6 +6,7 @@ import { isolation } from './isolation.ts'
 import { keeping } from './keeping.ts'
 import type { Mutation } from '../../scripts/mutations/mutation.ts'
 import { operators } from './operators.ts'
+import { plans } from './plans.ts'
 import { requests } from './requests.ts'
 import { retries } from './retries.ts'
 import { security } from './security.ts'
@@ -20,6 +21,7 @@ export const mutations: readonly Mutation[] = [
   ...isolation,
   ...keeping,
   ...settings,
+  ...plans,
   ...guards,
   ...security,
   ...access,

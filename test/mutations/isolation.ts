@@ -368,8 +368,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'calls-that-wait-for-a-destination-that-is-not-set-up',
     file: 'src/forwarder/send/endpoint-admission.ts',
-    find: 'const deferral = this.pause(this.#attempts.length, now)',
-    replace: 'const deferral = this.#pace.deferral(this.#attempts.length, now)',
+    find: 'const pause = this.pause(this.#attempts.length, now)',
+    replace: 'const pause = this.#pace.deferral(this.#attempts.length, now)',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
       name: 'an endpoint that is not set up defers new and waiting deliveries, and resumes once it is set up',

@@ -131,8 +131,8 @@ export const operators: readonly Mutation[] = [
   {
     id: 'what-a-suppressed-user-was-spared-comes-back',
     file: 'src/core/replay/replay-facts.ts',
-    find: "if (event.disposition === 'skipped' && event.reason === 'suppressed') this.#addSuppressed(event)",
-    replace: '',
+    find: "event.disposition === 'skipped' && event.reason === 'suppressed'",
+    replace: 'event.type === null',
     test: { file: 'core/replay/replay-facts.test.ts', name: 'what was skipped for a suppressed user' },
   },
   {

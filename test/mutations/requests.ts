@@ -354,8 +354,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'integrations-ignored',
     file: 'src/forwarder/plan/call-planner.ts',
-    find: 'if (!route.enabled || !allowsWebhooks(call)) {',
-    replace: 'if (!route.enabled) {',
+    find: 'if (findings?.isBlocked || !allowsWebhooks(call))',
+    replace: 'if (findings?.isBlocked)',
     test: {
       file: 'pipeline/settings/settings.test.ts',
       name: 'the integrations of a call decide whether it goes to webhooks',

@@ -127,6 +127,10 @@ async function settle(t: TestContext, deployment: Deployment): Promise<void> {
     id: 'choosy',
     options: { where: 'call.properties.total >= 100' },
   })
+  // Every call is against the plan, and is sent all the same.
+  const plan = { id: 'web', name: 'Web', events: {}, unknownEvents: 'report' } as const
+  await settings.execute({ type: 'create_plan', ...plan })
+  await settings.execute({ type: 'update_source', id: 'shop', plan: 'web' })
   await settings.execute({
     type: 'create_destination',
     id: 'locked',

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { parse } from 'yaml'
 import { settingsSections, settingsTables } from '../../scripts/settings-tables.ts'
+import { compileSchema, schemaRefusal } from '../../src/adapters/json-schema/compile-schema.ts'
 import { CollectorCounts } from '../../src/adapters/metrics/collector-metrics.ts'
 import { ConsoleCounts } from '../../src/adapters/metrics/console-metrics.ts'
 import { ProcessMetrics } from '../../src/adapters/metrics/process-metrics.ts'
@@ -18,6 +20,9 @@ import { renderBody } from '../../src/core/call/body.ts'
 import { deferralReasons } from '../../src/core/delivery/disposition.ts'
 import { deadLetterReasons } from '../../src/core/delivery/delivery.ts'
 import { outcomeKinds } from '../../src/core/delivery/outcome.ts'
+import { ownRules, PlanCheck } from '../../src/core/tracking-plan/plan-check.ts'
+import { planCreate, schemaFaults } from '../../src/operators/plans/plans.ts'
+import { someCall } from '../support/calls/calls.ts'
 import { codeBlocks, readPage, root, userPages } from '../support/docs.ts'
 
 const docs = userPages.map(readPage).join('\n')
@@ -94,6 +99,25 @@ test('every command and flag that a page names exists', async () => {
   const { scripts } = JSON.parse(readPage('package.json')) as { scripts: object }
   for (const [script] of named('npm run')) assert.ok(script! in scripts, `npm run ${script}`)
   for (const [file] of named('node')) assert.ok(existsSync(join(root, file!)), file)
+})
+
+test('the calls in docs/tracking-plans.md violate its plan as it says, and its rules are all there are', () => {
+  const page = 'docs/tracking-plans.md'
+  const [file, calls, shown] = ['yaml', 'json', 'text'].map((language) => codeBlocks(language, [page])[0])
+  const given = planCreate.parse(parse(file!))
+  assert.deepEqual(schemaFaults(given.events, schemaRefusal), [])
+  const check = new PlanCheck({ ...given, removed: false }, compileSchema)
+  const violations = (JSON.parse(calls!) as { event: string; properties: object }[]).flatMap(
+    ({ event, properties }) => check.violations(someCall({ event, properties: JSON.stringify(properties) })),
+  )
+  const lines = violations.map(({ event, path, rule }) => [event, path || '-', rule])
+  const listed = shown!
+    .trim()
+    .split('\n')
+    .map((line) => line.split(/ {2,}/))
+  assert.deepEqual(lines.map(String).sort(), listed.map(String).sort())
+  const rules = [...readPage(page).matchAll(/^\| `([a-z_]+)` +\| [a-z]/gm)].map(([, rule]) => rule!)
+  for (const rule of [...ownRules, 'other']) assert.ok(rules.includes(rule), rule)
 })
 
 test('the body in docs/audiences.md is the one that arrives', () => {

@@ -1,4 +1,5 @@
 import type { DestinationMetrics, ForwarderGauges, ForwarderMetrics } from '../../forwarder/metrics.ts'
+import type { PlanMode } from '../../core/tracking-plan/tracking-plan.ts'
 import { ConnectionCounts } from '../webhook/connection-counts.ts'
 import { DestinationCounters, exposeDestinations } from './destination-counts.ts'
 import { defaultOwnSeries, heading, labels, other, type Exposed, Histogram } from './exposition.ts'
@@ -17,6 +18,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   readonly #destinations = new Map<string, DestinationCounters>()
   readonly #retries = new Map<string, number>()
   readonly #lost = new Map<string, number>()
+  readonly #violations: Record<PlanMode, Map<string, number>> = { report: new Map(), block: new Map() }
   readonly #lateness = new Histogram(latenessBounds)
   readonly #produce: ProduceDurations
   readonly #showsProduce: boolean
@@ -70,6 +72,10 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
     add(this.#lost, topic, count)
   }
 
+  planViolations(sourceId: string, mode: PlanMode, count: number): void {
+    add(this.#violations[mode], sourceId, count)
+  }
+
   produced(seconds: number): void {
     this.#produce.observe(seconds)
   }
@@ -102,6 +108,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
       'topic',
       this.#lost,
     )
+    yield violationLines(this.#violations)
     yield connectionLines(this.connections)
     if (this.#showsProduce) yield* this.#produce.expose()
     if (this.#gauges) yield* exposeGauges(this.#gauges, this.heldKeptMs, (id) => this.#isOwn(id))
@@ -116,6 +123,14 @@ function add(counts: Map<string, number>, label: string, count: number): void {
 function counters(name: string, help: string, label: string, counts: ReadonlyMap<string, number>): string {
   let text = heading(name, 'counter', help)
   for (const [value, count] of counts) text += `${name}${labels({ [label]: value })} ${count}\n`
+  return text
+}
+
+function violationLines(violations: Record<PlanMode, ReadonlyMap<string, number>>): string {
+  const name = 'postrider_plan_violations_total'
+  let text = heading(name, 'counter', 'Violations of tracking plans.')
+  for (const [mode, counts] of Object.entries(violations))
+    for (const [source, count] of counts) text += `${name}${labels({ source, mode })} ${count}\n`
   return text
 }
 

@@ -17,8 +17,8 @@ export function ledgerType(value: Uint8Array | null): DeliveryEvent['type'] | nu
   return ((byte < 128 && symbols[byte >> 1]) || 'unknown') as DeliveryEvent['type']
 }
 
-/** A heartbeat or a summary of what came in, which readers of deliveries pass over. */
+/** A heartbeat, a summary of what came in or of violations, which readers of deliveries pass over. */
 export function isReport(value: Uint8Array | null): boolean {
   const type = ledgerType(value)
-  return type === 'collected' || type === 'heartbeat'
+  return type === 'collected' || type === 'heartbeat' || type === 'plan_violations'
 }

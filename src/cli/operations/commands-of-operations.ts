@@ -14,6 +14,7 @@ import {
 import { destinationShapes } from '../../operators/destinations/command.ts'
 import { infrastructureShape } from '../../operators/infrastructure/command.ts'
 import { tailShape } from '../../operators/live/command.ts'
+import { planShapes } from '../../operators/plans/command.ts'
 import { replayShape, replayShapes } from '../../operators/replay/command.ts'
 import { skipCommand, settingsShapes } from '../../operators/settings/command.ts'
 import { applyCommand } from '../../operators/settings/file-command.ts'
@@ -29,6 +30,7 @@ const shapes: Readonly<Record<string, CommandShape>> = {
   ...computationShapes,
   ...deletionShapes,
   ...deadLetterShapes,
+  ...planShapes,
   ...replayShapes,
   ...statisticsShapes,
   createRegulation: suppressShape,

@@ -7,6 +7,7 @@ import { defaultOptions, editOptions, type OptionsEdit } from '../settings/desti
 import type { Decision, SingleEvent } from '../settings/events.ts'
 import { fault, type Fault } from '../decision.ts'
 import type { Destination, SettingsAggregate } from '../settings/settings.ts'
+import { trackingPlanOf, type TrackingPlan } from '../tracking-plan/tracking-plan.ts'
 import {
   SettingsDraft,
   headerEditsFor,
@@ -17,6 +18,7 @@ import {
   type WantedComputation,
   type WantedDestination,
   type WantedSource,
+  type WantedTrackingPlan,
 } from './wanted-settings.ts'
 
 /** What applying a file would do, and what it leaves alone. */
@@ -30,6 +32,8 @@ export interface ApplyPlan {
   keptSecrets: string[]
   /** Where the file is to be all that there is: audiences and traits that it does not name, which cannot be disabled. */
   keptComputations: Computation[]
+  /** Likewise plans. */
+  keptPlans: TrackingPlan[]
 }
 
 export function decideAny(
@@ -50,13 +54,20 @@ export function planApply(
   hostRefusal: HostRefusal,
 ): ApplyPlan {
   const steps = new ApplySteps(state, hostRefusal)
+  // Sources may point to them.
+  steps.each('plans', wanted.plans, (place, plan) => steps.plan(place, plan))
   steps.each('sources', wanted.sources, (place, source) => steps.source(place, source))
   steps.each('destinations', wanted.destinations, (place, each) => steps.destination(place, each))
   for (const list of ['audiences', 'traits'] as const)
     steps.each(list, wanted[list], (place, each) => steps.computation(place, computationLists[list], each))
   const { events, faults, keptSecrets } = steps
   const keptComputations = prune ? steps.prune(wanted) : []
-  return { events, after: steps.draft.state, faults, keptSecrets: [...keptSecrets], keptComputations }
+  const named = new Set(wanted.plans.map(({ id }) => id))
+  const keptPlans = prune
+    ? [...state.plans.values()].filter(({ id, removed }) => !removed && !named.has(id))
+    : []
+  const kept = { keptSecrets: [...keptSecrets], keptComputations, keptPlans }
+  return { events, after: steps.draft.state, faults, ...kept }
 }
 
 class ApplySteps {
@@ -89,6 +100,17 @@ class ApplySteps {
         )
       first.set(item.id, before ?? index)
     }
+  }
+
+  plan(place: string, wanted: WantedTrackingPlan): void {
+    const { id } = wanted
+    const current = trackingPlanOf(this.draft.state, id)
+    if (!current) {
+      this.#step(place, `plan "${id}"`, { type: 'create_plan', ...wanted })
+      return
+    }
+    const edit = changed(wanted, current)
+    if (edit) this.#step(place, `plan "${id}"`, { type: 'update_plan', id, ...edit })
   }
 
   source(place: string, wanted: WantedSource): void {

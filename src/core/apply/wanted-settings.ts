@@ -4,6 +4,7 @@ import type { NewSecret, HeaderEdit, SecretPair } from '../settings/commands.ts'
 import type { OptionsEdit } from '../settings/destination-options.ts'
 import { changeBy, endpointsMadeBy, type SingleEvent } from '../settings/events.ts'
 import { fault, type Fault } from '../decision.ts'
+import type { TrackingPlan } from '../tracking-plan/tracking-plan.ts'
 import { activeSecrets } from '../settings/secrets.ts'
 import type { SealedSecret, Source, Destination, SettingsAggregate } from '../settings/settings.ts'
 
@@ -51,8 +52,12 @@ export interface WantedComputation {
   sourceId: string
 }
 
+/** As it is created. */
+export type WantedTrackingPlan = Pick<TrackingPlan, 'id' | 'name' | 'events' | 'unknownEvents'>
+
 /** What a settings file says: each of them whole. What it does not name is left alone, or disabled where that is asked for. */
 export interface WantedSettings {
+  plans: WantedTrackingPlan[]
   sources: WantedSource[]
   destinations: WantedDestination[]
   audiences: WantedComputation[]
@@ -160,6 +165,7 @@ export class SettingsDraft {
       computations: new Map<string, unknown>(from.computations),
       tokens: new Map<string, unknown>(from.tokens),
       replays: new Map<string, unknown>(from.replays),
+      plans: new Map<string, unknown>(from.plans),
       endpointsMade: new Map(from.endpointsMade),
     }
     this.state = { version: from.version, ...this.#maps } as SettingsAggregate

@@ -29,18 +29,12 @@ export interface PlacedMembership {
 /** The key of its record. Ids of audiences hold no `/`. */
 export const membershipKey = (audienceId: string, userId: string): string => `${audienceId}/${userId}`
 
-/**
- * Makes the identify calls by which destinations learn of memberships. The same membership always gives the same
- * call; `messageId` is a hash of audience, user and sync.
- */
-export function membershipCalls({
-  kind,
-  key,
-  id,
-  sourceId,
-}: Computation): (membership: Membership, messageId: string) => AnalyticsCall {
-  const traits = `{${JSON.stringify(key)}:`
-  const context = JSON.stringify({
+/** Notifications go to webhooks only. */
+const membershipIntegrations = '{"All":false,"Webhooks":true}'
+
+/** What the notifications of an audience or computed trait have as their context. */
+const membershipContext = ({ kind, key, id, sourceId }: Computation): string =>
+  JSON.stringify({
     personas: {
       computation_class: kind,
       computation_id: id,
@@ -50,6 +44,30 @@ export function membershipCalls({
       space_id: sourceId,
     },
   })
+
+/** Which calls of a source are notifications of these, and none of its senders'. */
+export class MembershipCalls {
+  readonly #contexts: ReadonlySet<string>
+
+  constructor(computations: Iterable<Computation>) {
+    this.#contexts = new Set([...computations].map(membershipContext))
+  }
+
+  has({ type, context, integrations }: Pick<AnalyticsCall, 'type' | 'context' | 'integrations'>): boolean {
+    return type === 'identify' && integrations === membershipIntegrations && this.#contexts.has(context ?? '')
+  }
+}
+
+/**
+ * Makes the identify calls by which destinations learn of memberships. The same membership always gives the same
+ * call; `messageId` is a hash of audience, user and sync.
+ */
+export function membershipCalls(
+  computation: Computation,
+): (membership: Membership, messageId: string) => AnalyticsCall {
+  const { kind, key, sourceId } = computation
+  const traits = `{${JSON.stringify(key)}:`
+  const context = membershipContext(computation)
   return ({ member, value, userId, at }, messageId) => ({
     ...absentFields,
     messageId,
@@ -60,6 +78,6 @@ export function membershipCalls({
     receivedAt: at,
     traits: `${traits}${kind === 'audience' ? String(member) : (value ?? 'null')}}`,
     context,
-    integrations: '{"All":false,"Webhooks":true}',
+    integrations: membershipIntegrations,
   })
 }

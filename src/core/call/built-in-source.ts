@@ -16,6 +16,8 @@ export const builtInSource: Source = {
   maxRate: null,
   ip: 'keep',
   bots: 'keep',
+  plan: null,
+  planMode: 'report',
   enabled: true,
 }
 

@@ -9,7 +9,7 @@ import {
   redactedTree,
   schemaOfField,
   titleOf,
-  type JsonSchema,
+  type DocumentObject,
 } from './json-schema.ts'
 
 /** What a document needs to know of a destination: no secret. */
@@ -32,9 +32,9 @@ export function asyncApiDocument(
   destination: DocumentedDestination,
   events: readonly (EventKey & { event: SeenEvent })[],
   since: string | null,
-): JsonSchema {
+): DocumentObject {
   const redaction = redactionOf(destination.options.drop)
-  const messages = new Map<string, JsonSchema>()
+  const messages = new Map<string, DocumentObject>()
   for (const { event, ...key } of events)
     messages.set(keyFor(key, messages), messageOf(key, payloadOf(key, event, redaction)))
   // A deletion request reaches every destination, whatever it was chosen to get.
@@ -94,7 +94,7 @@ function keyFor(key: EventKey, taken: ReadonlyMap<string, unknown>): string {
   return name
 }
 
-function messageOf(key: EventKey, payload: JsonSchema): JsonSchema {
+function messageOf(key: EventKey, payload: DocumentObject): DocumentObject {
   return {
     name: titleOf(key),
     contentType: 'application/json',
@@ -103,9 +103,9 @@ function messageOf(key: EventKey, payload: JsonSchema): JsonSchema {
   }
 }
 
-function headersOf({ urls, isSigned, options }: DocumentedDestination): JsonSchema {
+function headersOf({ urls, isSigned, options }: DocumentedDestination): DocumentObject {
   const text = { type: 'string' }
-  const properties: Record<string, JsonSchema> = {
+  const properties: Record<string, DocumentObject> = {
     'User-Agent': text,
     'Content-Type': { const: 'application/json' },
     'Idempotency-Key': { ...text, description: 'The delivery’s id: the same at every attempt.' },
@@ -128,16 +128,16 @@ function headersOf({ urls, isSigned, options }: DocumentedDestination): JsonSche
 const text = { type: 'string' }
 const timestamp = { type: 'string', format: 'date-time' }
 
-const deletePayload: JsonSchema = {
+const deletePayload: DocumentObject = {
   type: 'object',
   properties: { type: { const: 'delete' }, userId: text, timestamp },
   required: ['type', 'userId', 'timestamp'],
 }
 
 /** The keys of docs/receivers.md, "Body", in that order. */
-function payloadOf({ type, name }: EventKey, event: SeenEvent, redaction: Redaction | null): JsonSchema {
+function payloadOf({ type, name }: EventKey, event: SeenEvent, redaction: Redaction | null): DocumentObject {
   const trees = fieldTrees(event)
-  const map = (field: ShapeMap): JsonSchema => {
+  const map = (field: ShapeMap): DocumentObject => {
     const tree = trees[field]
     if (!tree) return { type: 'object' }
     const left = redactedTree(field, tree, redaction)
@@ -147,10 +147,10 @@ function payloadOf({ type, name }: EventKey, event: SeenEvent, redaction: Redact
       : { type: 'object', maxProperties: 0 }
   }
   const isLeft = (field: 'anonymousId' | 'name' | 'category') => !redaction?.fields.includes(field)
-  const optional = (field: 'anonymousId' | 'name' | 'category', schema: JsonSchema = text) =>
+  const optional = (field: 'anonymousId' | 'name' | 'category', schema: DocumentObject = text) =>
     isLeft(field) ? { [field]: schema } : {}
   const named = name === null ? {} : { const: name }
-  const ofType: Record<CallType, JsonSchema> = {
+  const ofType: Record<CallType, DocumentObject> = {
     track: { event: { ...text, ...named }, properties: map('properties') },
     page: {
       ...optional('name', { ...text, ...named }),

@@ -4,7 +4,7 @@ import type { CallType } from '../call/analytics-call.ts'
 import { shapeMaps, type FieldKind, type PathStep, type ShapeMap } from './call-shape.ts'
 import type { EventKey, SeenEvent, SeenField } from './event-fold.ts'
 
-export type JsonSchema = { [keyword: string]: unknown }
+export type DocumentObject = { [keyword: string]: unknown }
 
 /** The fields of an event, each within the one that holds it. */
 export interface FieldTree {
@@ -56,9 +56,9 @@ export function withoutDropped(tree: FieldTree, dropped: DropTree): FieldTree {
  *
  * @param objects how many objects there were: for the maps of a body, which are always there, more than were seen
  */
-export function schemaOfField(tree: FieldTree, objects: number | null = objectsOf(tree)): JsonSchema {
+export function schemaOfField(tree: FieldTree, objects: number | null = objectsOf(tree)): DocumentObject {
   const { seen, members, items, others } = tree
-  const schema: JsonSchema = typesOf(seen)
+  const schema: DocumentObject = typesOf(seen)
   if (members.size > 0) {
     const isWithinArray = objects === null
     schema.properties = Object.fromEntries(
@@ -77,13 +77,13 @@ export function schemaOfField(tree: FieldTree, objects: number | null = objectsO
 
 const objectsOf = ({ seen }: FieldTree): number => seen.kinds.object ?? 0
 
-function typesOf({ kinds }: SeenField): JsonSchema {
+function typesOf({ kinds }: SeenField): DocumentObject {
   const seen = Object.keys(kinds) as FieldKind[]
   const forms = seen.filter((kind) => stringForms.includes(kind))
   const types = new Set<string>(seen.map((kind) => (stringForms.includes(kind) ? 'string' : kind)))
   if (types.has('number')) types.delete('integer')
   const type = [...types].sort()
-  const schema: JsonSchema = { type: type.length === 1 ? type[0] : type }
+  const schema: DocumentObject = { type: type.length === 1 ? type[0] : type }
   if (forms.length === 1 && !seen.includes('string')) schema.format = forms[0]
   return schema
 }
@@ -92,7 +92,7 @@ function typesOf({ kinds }: SeenField): JsonSchema {
 export const nameFieldOf = (type: CallType): 'event' | 'name' => (type === 'track' ? 'event' : 'name')
 
 /** A call of the event as it is sent to a collector. */
-function callSchema({ type, name }: EventKey, event: SeenEvent): JsonSchema {
+function callSchema({ type, name }: EventKey, event: SeenEvent): DocumentObject {
   const trees = fieldTrees(event)
   const maps = shapeMaps.flatMap((map) => (trees[map] ? [[map, trees[map]] as const] : []))
   const required = maps.flatMap(([map, { seen }]) => (seen.calls === event.calls ? [map] : []))
@@ -115,7 +115,7 @@ export function eventsSchema(
   sourceName: string,
   events: readonly (EventKey & { event: SeenEvent })[],
   since: string | null,
-): JsonSchema {
+): DocumentObject {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: `Events of ${sourceName}`,

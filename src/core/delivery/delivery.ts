@@ -102,6 +102,7 @@ export const deadLetterReasons = [
   'internal_error',
   'too_large',
   'call_removed',
+  'plan_violation',
 ] as const
 export type DeadLetterReason = (typeof deadLetterReasons)[number]
 

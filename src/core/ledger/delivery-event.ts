@@ -1,5 +1,7 @@
 import type { CallType } from '../call/analytics-call.ts'
 import { leftOutReasons } from '../call/filter.ts'
+import type { Violation } from '../tracking-plan/plan-check.ts'
+import type { PlanMode } from '../tracking-plan/tracking-plan.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { CollectedCalls, Tally } from './tally.ts'
 
@@ -13,6 +15,7 @@ export const deliveryEventTypes = [
   'tally',
   'collected',
   'heartbeat',
+  'plan_violations',
 ] as const
 export type DeliveryEventType = (typeof deliveryEventTypes)[number]
 
@@ -52,6 +55,18 @@ export interface PlannedDestination {
   reason: NotPlannedReason | null
 }
 
+/** Violations of a tracking plan that are alike, since a forwarder's last report. */
+export interface ViolationCount extends Violation {
+  sourceId: string
+  planId: string
+  mode: PlanMode
+  count: number
+  /** Epoch milliseconds. */
+  lastAt: number
+  /** Of some of the calls. */
+  messageIds: string[]
+}
+
 /**
  * What happened to a call on its way, or what never could: `schemas/delivery-event.avsc` says which fields each type
  * sets. Times are epoch milliseconds.
@@ -88,6 +103,7 @@ export interface DeliveryEvent {
   tally: Tally | null
   collected: CollectedCalls | null
   heartbeat: Heartbeat | null
+  violations: ViolationCount[] | null
 }
 
 /** An event of which everything that `given` does not say is null. Field by field: a spread takes many times as long. */
@@ -124,5 +140,6 @@ export function deliveryEvent(
     tally: given.tally ?? null,
     collected: given.collected ?? null,
     heartbeat: given.heartbeat ?? null,
+    violations: given.violations ?? null,
   }
 }

@@ -18,6 +18,7 @@ export const operationalEventNames = [
   'Deletion Finished',
   'Audit Failed',
   'Records Lost',
+  'Plan Violated',
 ] as const
 export type OperationalEventName = (typeof operationalEventNames)[number]
 

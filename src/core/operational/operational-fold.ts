@@ -4,10 +4,11 @@ import type { SettingsEvent } from '../settings/events.ts'
 import type { SettingsState } from '../settings/settings.ts'
 import { EndpointHealth, type DownEndpoint } from './endpoint-health.ts'
 import { DeletionChecks, FailureWindows, type FailureWindow } from './failures.ts'
+import { ViolationWindows, type ViolationWindow } from './violations.ts'
 import { type OperationalEvent, settingChange } from './operational-event.ts'
 
 export interface FoldTimes {
-  /** How long dead letters of one destination and reason are counted together. */
+  /** How long dead letters of one destination and reason, or violations alike, are counted together. */
   windowMs: number
   /** How long a deletion must have been quiet before it is looked up whether it is finished. */
   quietMs: number
@@ -17,12 +18,19 @@ export interface FoldTimes {
 export interface OperationalState {
   down: DownEndpoint[]
   windows: FailureWindow[]
+  violations: ViolationWindow[]
   deletions: string[]
   /** Events that may not have been sent yet, the oldest first. */
   unsent: OperationalEvent[]
 }
 
-export const noState: OperationalState = { down: [], windows: [], deletions: [], unsent: [] }
+export const noState: OperationalState = {
+  down: [],
+  windows: [],
+  violations: [],
+  deletions: [],
+  unsent: [],
+}
 
 /**
  * The state, and smaller ones to keep where it does not fit: without the responses that it shows, then without what would
@@ -35,23 +43,35 @@ export function smallerStates(state: OperationalState): OperationalState[] {
     properties: { ...event.properties, lastResponse: null },
   }))
   const bare = { ...state, windows, unsent }
-  return [state, bare, { ...bare, down: [] }, { ...bare, down: [], windows: [], deletions: [] }, noState]
+  return [
+    state,
+    bare,
+    { ...bare, down: [] },
+    { ...bare, down: [], windows: [], violations: [], deletions: [] },
+    noState,
+  ]
 }
 
 /**
- * The fold that operational events come from: heartbeats, losses and delete calls of the ledger, dead letters, and
+ * The fold that operational events come from: heartbeats, losses, violations and delete calls of the ledger, dead letters, and
  * changes of the settings go in. Nothing may be sent before a state that holds it is safe: then whoever goes on after a
  * crash sends the same events, under the same messageIds.
  */
 export class OperationalFold {
   readonly #health: EndpointHealth
   readonly #windows: FailureWindows
+  readonly #violations: ViolationWindows
   readonly #deletions: DeletionChecks
   #unsent: OperationalEvent[]
 
-  constructor(times: FoldTimes, { down, windows, deletions, unsent }: OperationalState, now: number) {
+  constructor(
+    times: FoldTimes,
+    { down, windows, violations, deletions, unsent }: OperationalState,
+    now: number,
+  ) {
     this.#health = new EndpointHealth(down)
     this.#windows = new FailureWindows(times.windowMs, windows)
+    this.#violations = new ViolationWindows(times.windowMs, violations)
     this.#deletions = new DeletionChecks(times.quietMs, deletions, now)
     this.#unsent = [...unsent]
   }
@@ -60,6 +80,7 @@ export class OperationalFold {
     return {
       down: [...this.#health.down],
       windows: [...this.#windows.open].map((window) => ({ ...window })),
+      violations: [...this.#violations.open].map((window) => ({ ...window })),
       deletions: [...this.#deletions.requestIds],
       unsent: [...this.#unsent],
     }
@@ -73,6 +94,7 @@ export class OperationalFold {
   ledger(event: DeliveryEvent, appendedAt: number, now: number): void {
     if (event.heartbeat) this.#unsent.push(...this.#health.take(event.heartbeat, appendedAt))
     else if (event.type === 'lost') this.#unsent.push(lossOf(event))
+    else if (event.violations) this.#violations.take(event.violations, now)
     else this.#deletions.take(event, now)
   }
 
@@ -95,7 +117,7 @@ export class OperationalFold {
 
   /** Ends the windows whose time is over. */
   elapse(now: number): void {
-    this.#unsent.push(...this.#windows.due(now))
+    this.#unsent.push(...this.#windows.due(now), ...this.#violations.due(now))
   }
 
   deletionsToCheck(now: number): string[] {

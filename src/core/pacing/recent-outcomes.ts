@@ -83,7 +83,7 @@ export class ReturnTimes {
   }
 
   /**
-   * In how many ms so many more deliveries are to come back: one of the delays.
+   * In how many ms `count` more deliveries are to come back: one of the delays.
    *
    * @param now in ms, by any clock that never goes back
    * @param perMs how many deliveries the endpoint can answer in a ms

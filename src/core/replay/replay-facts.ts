@@ -58,6 +58,8 @@ export class ReplayFacts {
   readonly #suppressed = new Map<string, OffsetSet>()
   /** By epoch and partition; not needed while there is one epoch. */
   readonly #finished = new Map<string, OffsetSet>()
+  /** By partition of the calls topic: kept back by a tracking plan. Their dead letters are what is replayed. */
+  readonly #blocked = new Map<string, OffsetSet>()
   readonly #failed: DeliveryIdSet
   readonly #taken: DeliveryIdSet
 
@@ -79,7 +81,10 @@ export class ReplayFacts {
       return
     }
     if (type !== 'disposition') return
-    if (event.disposition === 'skipped' && event.reason === 'suppressed') this.#addSuppressed(event)
+    if (event.disposition === 'skipped' && event.reason === 'suppressed')
+      this.#addRecord(this.#suppressed, event)
+    if (event.disposition === 'dead_lettered' && event.reason === 'plan_violation')
+      this.#addRecord(this.#blocked, event)
     if (event.destinationId !== this.#terms.destinationId) return
     const { disposition, deliveryId } = event
     if (disposition === 'delivered' && deliveryId !== null && event.at < this.#terms.createdAt)
@@ -99,6 +104,11 @@ export class ReplayFacts {
   /** Topics with anything held. */
   heldTopics(): Set<string> {
     return new Set([...this.#held.keys()].map((key) => key.slice(0, key.lastIndexOf('/'))))
+  }
+
+  /** Whether a tracking plan kept the call back: it is not sent but by its dead letter. */
+  isBlocked({ partition, offset }: Place): boolean {
+    return this.#blocked.get(String(partition))?.has(offset) ?? false
   }
 
   /** What the delivery was. @param appendedAt of the call's record */
@@ -125,12 +135,15 @@ export class ReplayFacts {
     return this.#heldOfUrl.get(`${place}/${urlId}`)?.has(offset) ?? false
   }
 
-  /** Such a record is skipped as a whole, for every destination. */
-  #addSuppressed({ topic, partition, firstOffset, deliveryId }: DeliveryEvent): void {
+  /** What became of such a record became of it as a whole, for every destination. */
+  #addRecord(
+    records: Map<string, OffsetSet>,
+    { topic, partition, firstOffset, deliveryId }: DeliveryEvent,
+  ): void {
     if (topic !== this.#terms.callsTopic || partition === null || firstOffset === null) return
     // That of one delivery: it was planned, and waited.
     if (deliveryId !== null) return
-    addTo(this.#suppressed, String(partition), [{ start: firstOffset, end: firstOffset + 1 }])
+    addTo(records, String(partition), [{ start: firstOffset, end: firstOffset + 1 }])
   }
 
   #addTally(tally: Tally, topic: string, partition: number, appendedAt: number): void {

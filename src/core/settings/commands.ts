@@ -2,6 +2,7 @@ import type { Role } from '../access/roles.ts'
 import type { ComputationKind, SyncMode } from '../audience/computations.ts'
 import type { ReplayCommand } from '../replay/replay-events.ts'
 import type { OptionsEdit } from './destination-options.ts'
+import type { TrackingPlan } from '../tracking-plan/tracking-plan.ts'
 import type { SecretPlace, SealedSecret } from './settings.ts'
 import type { SourceOptionsEdit } from './source-options.ts'
 
@@ -47,6 +48,18 @@ export type ComputationCommand = { kind: ComputationKind; id: string } & (
   | { type: 'delete_computation' }
 )
 
+export type TrackingPlanCommand =
+  | ({ type: 'create_plan' } & Pick<TrackingPlan, 'id' | 'name' | 'events' | 'unknownEvents'>)
+  | {
+      type: 'update_plan'
+      id: string
+      name?: string | undefined
+      /** All of them. */
+      events?: TrackingPlan['events'] | undefined
+      unknownEvents?: TrackingPlan['unknownEvents'] | undefined
+    }
+  | { type: 'remove_plan'; id: string }
+
 /**
  * What can be asked of the settings. In an update, what is undefined stays as it is; `urls` is the whole new list:
  * a URL that was in the old one keeps its id and headers, wherever it stands now.
@@ -54,6 +67,7 @@ export type ComputationCommand = { kind: ComputationKind; id: string } & (
 export type SettingsCommand =
   | ComputationCommand
   | TokenCommand
+  | TrackingPlanCommand
   | ({
       type: 'create_source'
       id: string

@@ -9,6 +9,7 @@ import { decideDestinationCreate, decideDestinationUpdate } from './destination-
 import type { Decision } from './events.ts'
 import { resealedPlaces } from './secrets.ts'
 import type { SettingsAggregate } from './settings.ts'
+import { decideTrackingPlan } from '../tracking-plan/plan-rules.ts'
 import { builtInFault, decideSourceCreate, decideSourceUpdate } from './source-rules.ts'
 
 /** What is held is kept for days only: an end beyond that is a mistake. */
@@ -53,6 +54,10 @@ export function decide(
     case 'create_token':
     case 'revoke_token':
       return decideToken(command, state)
+    case 'create_plan':
+    case 'update_plan':
+    case 'remove_plan':
+      return decideTrackingPlan(command, state)
     case 'pause_destination': {
       const { id, at, until } = command
       const destination = state.destinations.get(id)

@@ -10,6 +10,7 @@ import type { ReplayJob } from '../replay/replay-job.ts'
 import { forgottenBy, replayAfter, replayEvents } from '../replay/replay-events.ts'
 import { defaultOptions, editOptions, optionsOfEvent } from './destination-options.ts'
 import type { DecisionOf } from '../decision.ts'
+import { trackingPlanAfter, trackingPlanEvents, type TrackingPlan } from '../tracking-plan/tracking-plan.ts'
 import { withResealed } from './secrets.ts'
 import { defaultSourceOptions, editSourceOptions, sourceOptionsOfEvent } from './source-options.ts'
 import {
@@ -91,7 +92,13 @@ const destinationEvents = [
   z.object({ type: z.literal('endpoint_gone'), ...head, urlId: z.string(), at }),
 ] as const
 
-const singleEvents = [...sourceEvents, ...destinationEvents, ...computationEvents, ...replayEvents] as const
+const singleEvents = [
+  ...sourceEvents,
+  ...destinationEvents,
+  ...computationEvents,
+  ...replayEvents,
+  ...trackingPlanEvents,
+] as const
 
 /** What can be done together with others, as one event that counts as a whole or not at all. */
 export type SingleEvent = z.output<(typeof singleEvents)[number]>
@@ -119,7 +126,7 @@ export type Decision = DecisionOf<SettingsEvent>
 
 /** Which aggregate an event belongs to: the key of its record. */
 export function aggregateOf(event: SettingsEvent): {
-  aggregate: 'source' | 'destination' | 'token' | 'replay' | 'settings' | ComputationKind
+  aggregate: 'source' | 'destination' | 'token' | 'replay' | 'plan' | 'settings' | ComputationKind
   id: string
 } {
   if ('kind' in event) return { aggregate: event.kind, id: event.id }
@@ -135,6 +142,11 @@ export function aggregateOf(event: SettingsEvent): {
     case 'token_created':
     case 'token_revoked':
       return { aggregate: 'token', id: event.id }
+    case 'plan_created':
+      return { aggregate: 'plan', id: event.plan.id }
+    case 'plan_updated':
+    case 'plan_removed':
+      return { aggregate: 'plan', id: event.id }
     case 'settings_applied':
       return { aggregate: 'settings', id: 'settings' }
     case 'replay_started':
@@ -159,6 +171,7 @@ export type SettingsChange =
   | { of: 'computations'; value: Computation }
   | { of: 'tokens'; value: AccessToken }
   | { of: 'replays'; value: ReplayJob }
+  | { of: 'plans'; value: TrackingPlan }
 
 /** The state after an accepted event. Throws as `changeBy`. */
 export function evolve(state: SettingsAggregate, event: SettingsEvent): SettingsAggregate {
@@ -206,6 +219,10 @@ export function changeBy(state: SettingsState, event: SingleEvent | TokenEvent):
       }
       return { of: 'destinations', value }
     }
+    case 'plan_created':
+    case 'plan_updated':
+    case 'plan_removed':
+      return { of: 'plans', value: trackingPlanAfter(state.plans, event) }
     case 'token_created':
     case 'token_revoked':
       return { of: 'tokens', value: tokenAfter(state.tokens, event) }

@@ -74,6 +74,7 @@ export class SettingsFold {
     computations: new Map(),
     tokens: new Map(),
     replays: new Map(),
+    plans: new Map(),
     endpointsMade: new Map(),
   }
   readonly #onAccepted: ((accepted: AcceptedRecord) => void) | undefined

@@ -3,6 +3,7 @@ import type { AccessTokens } from '../access/tokens.ts'
 import type { ReplayJob } from '../replay/replay-job.ts'
 import type { Computations } from '../audience/computations.ts'
 import type { DestinationOptions } from './destination-options.ts'
+import type { TrackingPlans } from '../tracking-plan/tracking-plan.ts'
 import type { SourceOptions } from './source-options.ts'
 import { canonicalUrl } from '../delivery/endpoint-url.ts'
 
@@ -98,6 +99,8 @@ export interface SettingsState {
   tokens: AccessTokens
   /** Replays by id, the oldest first; those that ended long ago are left out. */
   replays: ReadonlyMap<string, ReplayJob>
+  /** Tracking plans, by id; removed ones too. */
+  plans: TrackingPlans
 }
 
 /** The state that decisions need: what is configured, and which endpoint ids were ever given out. */
@@ -113,5 +116,6 @@ export const initialSettings: SettingsAggregate = {
   computations: new Map(),
   tokens: new Map(),
   replays: new Map(),
+  plans: new Map(),
   endpointsMade: new Map(),
 }

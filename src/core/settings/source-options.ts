@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { faultIf, type Fault } from '../decision.ts'
+import { planModes } from '../tracking-plan/tracking-plan.ts'
 import { maxQuotaCount, parseRate } from '../pacing/token-bucket.ts'
 import { option, optionSet, type OptionsEditOf, type OptionValues } from './option-rows.ts'
 
@@ -31,6 +32,18 @@ export const sourceOptions = {
     'keep',
     'Bots',
     'What is done to calls of bots on the routes of browsers. flag: they get `context.bot: true`. drop: they are answered, and not written.',
+  ),
+  plan: option(
+    z.string().nullable(),
+    null,
+    'Tracking plan',
+    'The id of the plan that its calls are checked by; null for none.',
+  ),
+  planMode: option(
+    z.enum(planModes),
+    'report',
+    'On violations',
+    'What is done about calls that violate the plan. report: they are counted. block: they become dead letters, too.',
   ),
 }
 

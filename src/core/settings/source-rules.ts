@@ -3,6 +3,7 @@ import { accepted, idFaults, nameFaults, refused, fault, faultIf, type Fault } f
 import type { SettingsCommand } from './commands.ts'
 import type { Decision } from './events.ts'
 import type { SettingsAggregate } from './settings.ts'
+import { pointedPlanFaults } from '../tracking-plan/plan-rules.ts'
 import { chosenSourceOptions, givenSourceOptions, sourceOptionsFaults } from './source-options.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_source' }>
@@ -20,6 +21,7 @@ export function decideSourceCreate(command: Create, state: SettingsAggregate): D
     ...nameFaults(name),
     ...writeKeyFaults(writeKey, id, state),
     ...sourceOptionsFaults(command),
+    ...pointedPlanFaults(command.plan, state),
   ]
   if (faults.length > 0) return { accepted: false, faults }
   const source = { id, name, writeKey, ...chosenSourceOptions(command), enabled }
@@ -37,6 +39,7 @@ export function decideSourceUpdate(command: Update, state: SettingsAggregate): D
     ...(name === undefined ? [] : nameFaults(name)),
     ...(writeKey === undefined ? [] : writeKeyFaults(writeKey, id, state)),
     ...sourceOptionsFaults(options),
+    ...pointedPlanFaults(options.plan, state),
   ]
   if (faults.length > 0) return { accepted: false, faults }
   return accepted({

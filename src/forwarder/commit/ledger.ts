@@ -7,6 +7,7 @@ import {
   type DeliveryEvent,
   type DeliveryEventType,
   type DispositionLabel,
+  type ViolationCount,
   type PlannedDestination,
 } from '../../core/ledger/delivery-event.ts'
 import { ResultCodes } from '../../core/ledger/result-codes.ts'
@@ -182,6 +183,12 @@ export class Ledger implements TallySink {
       detail: `lost ${first}..${last}: retention ran past the consumer group`,
     })
     this.append(this.#encoded(event, `${topic}/${partition}`))
+  }
+
+  planViolations(violations: ViolationCount[]): void {
+    this.append(
+      this.#encoded(deliveryEvent('plan_violations', Date.now(), { violations }), 'plan_violations'),
+    )
   }
 
   async tally(tallies: readonly PartitionTally[]): Promise<void> {

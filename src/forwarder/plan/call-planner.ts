@@ -16,6 +16,7 @@ import { steadyClock } from '../steady-clock.ts'
 import type { Refused } from '../settle/settler.ts'
 import type { CallPlace, ConditionWatch, FilterFaults } from './condition-watch.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
+import { findingsText, type PlanFindings, type PlanWatch } from './plan-watch.ts'
 import {
   type RecordDecoder,
   Refusal,
@@ -40,6 +41,8 @@ interface Plan {
   unwanted: readonly Unwanted[]
   /** Why it is skipped, where there are none of these. */
   skipReason: SkipReason
+  /** What its source's tracking plan finds wrong with it. */
+  findings: PlanFindings | null
 }
 
 interface Unwanted extends LeftOut {
@@ -51,6 +54,7 @@ export interface CallPlannerParts extends PlannerParts {
   ledger: Ledger
   conditions: ConditionWatch
   filterFaults: FilterFaults
+  plans: PlanWatch
 }
 
 /** Calls topic: decode → check → plan → render → one delivery per destination (docs/architecture.md). */
@@ -75,9 +79,15 @@ export class CallPlanner implements Planner {
     }
     if ('kind' in plan) return plan
     // Asked again of a head that had to wait: its user may have been suppressed meanwhile.
-    const isWanted = plan.destinations.length > 0 || plan.held.length > 0
-    if (isWanted && this.#parts.suppressed.isCallSuppressed(plan.call))
-      plan = { call: plan.call, destinations: [], held: [], unwanted: [], skipReason: 'suppressed' }
+    const { call, findings } = plan
+    const isWanted = plan.destinations.length > 0 || plan.held.length > 0 || findings?.isBlocked
+    if (isWanted && this.#parts.suppressed.isCallSuppressed(call)) plan = nowhere(call, 'suppressed')
+    else if (findings?.isBlocked) {
+      const record = partition.peek()!
+      this.#parts.plans.count(findings, call.messageId)
+      settler.deadRecord(partition.next(), record, 'plan_violation', findingsText(findings), call)
+      return null
+    }
     const now = steadyClock.now()
     for (const destination of plan.destinations) {
       const full = fullEndpoint(destination.endpoints, false, now)
@@ -135,19 +145,18 @@ export class CallPlanner implements Planner {
       if (pending) return { kind: 'pending', settled: pending }
       throw new Refusal('unknown_source', `there is no source ${JSON.stringify(call.sourceId.slice(0, 100))}`)
     }
-    if (!route.enabled || !allowsWebhooks(call)) {
-      const skipReason = route.enabled ? 'integrations' : 'source_disabled'
-      return { call, destinations: [], held: [], unwanted: [], skipReason }
-    }
-    const skipReason = route.disabled.length > 0 ? 'destination_disabled' : 'no_destination'
-    const { destinations, held } = route
-    if (!route.filtered) return { call, destinations, held, unwanted: [], skipReason }
+    if (!route.enabled) return nowhere(call, 'source_disabled')
     const place = () => ({
       topic: partition.topic,
       partition: partition.partition,
       offset: partition.peek()!.offset,
     })
-    return { call, ...this.#chosenFor(call, route, place), skipReason }
+    const findings = this.#parts.plans.findingsOf(call, place)
+    if (findings?.isBlocked || !allowsWebhooks(call)) return nowhere(call, 'integrations', findings)
+    const skipReason = route.disabled.length > 0 ? 'destination_disabled' : 'no_destination'
+    const { destinations, held } = route
+    if (!route.filtered) return { call, destinations, held, unwanted: [], skipReason, findings }
+    return { call, ...this.#chosenFor(call, route, place), skipReason, findings }
   }
 
   /** Which destinations of the source get the call, now or later; its maps are only parsed for a condition. */
@@ -169,8 +178,9 @@ export class CallPlanner implements Planner {
   }
 
   #admit(partition: AssignedPartition, plan: Plan, now: number): void {
-    const { call, destinations, held, unwanted, skipReason } = plan
-    const { dispatcher, settler, budget, ledger } = this.#parts
+    const { call, destinations, held, unwanted, skipReason, findings } = plan
+    const { dispatcher, settler, budget, ledger, plans } = this.#parts
+    if (findings) plans.count(findings, call.messageId)
     const record = partition.peek()!
     const work = partition.next()
     if (ledger.everything) {
@@ -217,6 +227,15 @@ export class CallPlanner implements Planner {
     })
   }
 }
+
+const nowhere = (
+  call: AnalyticsCall,
+  skipReason: SkipReason,
+  findings: PlanFindings | null = null,
+): Plan => ({
+  ...{ call, destinations: [], held: [], unwanted: [] },
+  ...{ skipReason, findings },
+})
 
 const noOutcomes: Delivery['outcomes'] = []
 

@@ -54,7 +54,7 @@ export class ConditionWatch {
 }
 
 /** Of some repetitions, and of no more once one was quick enough. The call's values were parsed before. */
-function leastCpuMs(work: () => void): number {
+export function leastCpuMs(work: () => void): number {
   let least = Infinity
   for (let count = 0; count < repetitions && least > maxEvaluationMs; count++) {
     const before = process.threadCpuUsage()

@@ -74,7 +74,7 @@ export function fullEndpoint(
 export const isRefusedByAll = (endpoints: readonly EndpointQueue[], isRetry: boolean, now: number): boolean =>
   endpoints.length > 0 && endpoints.every(({ admission }) => admission.refuses(isRetry, now) !== null)
 
-/** Defers so many deliveries that all of the endpoints refuse. */
+/** Defers `count` deliveries that all of the endpoints refuse. */
 export const deferralsOf = (
   endpoints: readonly EndpointQueue[],
   isRetry: boolean,

@@ -2,7 +2,7 @@ import { isoOrNull } from '../../core/duration.ts'
 import { asyncApiDocument } from '../../core/catalogue/asyncapi.ts'
 import type { FieldKind, PathStep } from '../../core/catalogue/call-shape.ts'
 import { mergeEvents, type EventKey, type SeenEvent } from '../../core/catalogue/event-fold.ts'
-import { eventsSchema, type JsonSchema } from '../../core/catalogue/json-schema.ts'
+import { eventsSchema, type DocumentObject } from '../../core/catalogue/json-schema.ts'
 import { callFilter } from '../../core/call/filter.ts'
 import type { Destination, Source } from '../../core/settings/settings.ts'
 import type { FactsOptions } from '../why/facts.ts'
@@ -46,7 +46,7 @@ export async function jsonSchemaOf(
   { id, name }: Source,
   catalogue: EventCatalogue,
   options: FactsOptions,
-): Promise<JsonSchema> {
+): Promise<DocumentObject> {
   const { events, knownSince } = await catalogue.wholeEventsOf([id], () => true, options)
   return eventsSchema(name, events, isoOrNull(knownSince))
 }
@@ -56,7 +56,7 @@ export async function asyncApiOf(
   { id, name, urls, sharedSecret, sourceIds, options: chosen }: Destination,
   catalogue: EventCatalogue,
   options: FactsOptions,
-): Promise<JsonSchema> {
+): Promise<DocumentObject> {
   const names = callFilter(chosen)?.names ?? null
   // A `delete` has a message of its own.
   const isSent = ({ type, name }: EventKey) => type !== 'delete' && (names === null || names(type, name))

@@ -182,7 +182,7 @@ export class EventsReader implements EventsReading {
     const isOfInterest =
       type === 'disposition'
         ? record.key?.subarray(0, deleteCalls.length).equals(deleteCalls)
-        : type === 'lost' || type === 'heartbeat'
+        : type === 'lost' || type === 'heartbeat' || type === 'plan_violations'
     if (!isOfInterest) return this.#passed(record)
     const event = await codecs.deliveries.read(record.value)
     await this.#flow.room()

@@ -24,6 +24,7 @@ export function chosenOf(
   settings: SettingsState,
   facts: ReplayFacts,
 ): { line: PlannedDestination; kind: ReplayKind }[] {
+  if (facts.isBlocked(place)) return []
   return replayPlan(call, job, destination, settings).flatMap((line) => {
     const kind = facts.kindOf(call, line, place, appendedAt)
     return job.only.includes(kind) ? [{ line, kind }] : []

@@ -19,7 +19,7 @@ import { ledgerType } from '../../adapters/schema-registry/ledger-records.ts'
 import type { RecordCodec } from '../../adapters/schema-registry/record-codec.ts'
 import type { Context } from '../../cli/context.ts'
 import { checkCall } from '../../core/call/check-call.ts'
-import { replayIdPrefix } from '../../core/delivery/delivery.ts'
+import { replayIdPrefix, type DeadLetterReason } from '../../core/delivery/delivery.ts'
 import type { NotPlannedReason } from '../../core/ledger/delivery-event.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { noTotals, type ReplayTotals } from '../../core/replay/replay-job.ts'
@@ -85,6 +85,7 @@ export interface ReplaySourceOptions {
 }
 
 const suppressed = Buffer.from('suppressed' satisfies NotPlannedReason)
+const blocked = Buffer.from('plan_violation' satisfies DeadLetterReason)
 
 /** What replays look at. */
 export function openReplaySource({
@@ -137,7 +138,11 @@ function mayConcern(destinationIds: readonly Buffer[], value: Buffer | null): bo
   if (type === 'tally' || type === 'heartbeat') return true
   // A record that is skipped as a whole names no destination. Avro writes text as UTF-8.
   if (type !== 'disposition') return false
-  return destinationIds.some((id) => value!.includes(id)) || value!.includes(suppressed)
+  return (
+    destinationIds.some((id) => value!.includes(id)) ||
+    value!.includes(suppressed) ||
+    value!.includes(blocked)
+  )
 }
 
 export interface ReplayTopicOptions {

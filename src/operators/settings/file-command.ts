@@ -1,19 +1,15 @@
-// Settings files as YAML (of which JSON is a part), with the lines that faults are in.
 // What a settings file may have of a command's environment: who writes the file is trusted with destinations, and not with
 // the keys and passwords of whoever applies it.
-import { createReadStream } from 'node:fs'
 import { Command } from 'commander'
-import { Document, isMap, isPair, isScalar, isSeq, LineCounter, parseDocument, visit, type Node } from 'yaml'
+import { Document } from 'yaml'
 import { runAction } from '../../cli/context.ts'
-import { repeatable, sizeOf, usageError, type JsonFlag } from '../../cli/flags.ts'
-import { io, pathOf } from '../../cli/io.ts'
+import { repeatable, usageError, type JsonFlag } from '../../cli/flags.ts'
+import { io } from '../../cli/io.ts'
 import { inSession } from '../../cli/operations/session.ts'
 import { count, print, printable, printJson } from '../../cli/terminal.ts'
 import type { Environment } from '../../config/read-environment.ts'
 import { variableNames } from '../../config/variables.ts'
-import { parsed } from '../check.ts'
-import { maxFaults } from '../../core/decision.ts'
-import { messageOf, PostriderError, type ErrorCode } from '../../errors.ts'
+import { readYamlFile, textOf, type FileFault } from '../../cli/yaml-file.ts'
 import {
   secretPrefix,
   settingsFile,
@@ -24,9 +20,6 @@ import {
 import { applySettings, type ApplyReport } from './file.ts'
 import { SettingsRefused } from './writer.ts'
 import type { ChangedSetting } from './history.ts'
-
-/** As much as the admin API takes. */
-const maxBytes = 8 << 20
 
 interface ApplyFlags extends JsonFlag {
   dryRun?: true
@@ -40,7 +33,7 @@ export const applyCommand = (): Command =>
     .argument('<file>', 'YAML or JSON; - for stdin')
     .summary('Make the settings what a file says')
     .description(
-      'Makes sources, destinations, audiences and computed traits what a YAML or JSON file says (- reads stdin), and ' +
+      'Makes plans, sources, destinations, audiences and computed traits what a YAML or JSON file says (- reads stdin), and ' +
         'prints the difference first. All of it counts, or nothing: a fault, or somebody else’s change at the same ' +
         'moment, changes nothing. Each thing in the file stands there whole: what is left out has its default. ' +
         '${NAME} is a secret’s value in that environment variable; where that is not set, the secret stays as it is. Names ' +
@@ -64,14 +57,18 @@ export const applyCommand = (): Command =>
 async function apply(name: string, flags: ApplyFlags, command: Command): Promise<void> {
   const { dryRun = false, prune = false, anyKey, secretPrefix: prefixes = [], json } = flags
   checkPrefixes(prefixes)
-  const { file, refuse } = readSettingsFile(await textOf(name), name === '-' ? 'stdin' : name)
+  const { file, refuse } = readYamlFile(
+    await textOf(name, 'a settings file'),
+    name === '-' ? 'stdin' : name,
+    settingsFile,
+  )
   const { variables, faults } = secretVariables(file, prefixes, io().env)
   if (faults.length > 0) throw refuse(faults)
-  await inSession(command, async ({ settings, services: { secrets } }) => {
+  await inSession(command, async ({ settings, services: { secrets, schemaRefusal } }) => {
     const onDifference = json ? undefined : printDifference
     const options = { dryRun, prune, anyKey, onDifference }
     try {
-      const report = await applySettings(file, variables, options, { settings, secrets })
+      const report = await applySettings(file, variables, options, { settings, secrets, schemaRefusal })
       if (json) printJson({ ...report, newVersion: settings.state.version })
       else print(sentence(report))
     } catch (error) {
@@ -81,24 +78,11 @@ async function apply(name: string, flags: ApplyFlags, command: Command): Promise
   })
 }
 
-async function textOf(name: string): Promise<string> {
-  if (name !== '-' && sizeOf(name, 'a settings file') > maxBytes) throw tooLarge()
-  const chunks: Buffer[] = []
-  let bytes = 0
-  // A pipe has no size before it is read.
-  for await (const chunk of name === '-' ? io().stdin : createReadStream(pathOf(name))) {
-    chunks.push(chunk as Buffer)
-    if ((bytes += (chunk as Buffer).length) > maxBytes) throw tooLarge()
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-const tooLarge = () => usageError(`the file has more than ${maxBytes >> 20} MB`)
-
-function printDifference({ changed, keptSecrets, keptComputations }: ApplyReport): void {
+function printDifference({ changed, keptSecrets, keptComputations, keptPlans }: ApplyReport): void {
   for (const line of changed.flatMap(changeLines)) print(line)
   if (keptSecrets.length > 0) print(`not set, so these secrets stay as they are: ${keptSecrets.join(', ')}`)
   for (const { kind, id } of keptComputations) print(`${kind} "${id}" is not in the file, and stays`)
+  for (const id of keptPlans) print(`plan "${id}" is not in the file, and stays`)
 }
 
 function sentence({ dryRun, applied, changed }: ApplyReport): string {
@@ -106,98 +90,6 @@ function sentence({ dryRun, applied, changed }: ApplyReport): string {
   const things = count(changed.length, 'change')
   if (applied) return `${things} applied`
   return dryRun ? `${things} would be applied` : 'nothing applied'
-}
-
-/** A fault, by its place in the file: `destinations.2.urls`. */
-export interface FileFault {
-  field: string
-  message: string
-}
-
-export interface ReadFile {
-  file: SettingsFile
-  /** An error that names each fault with its line. */
-  refuse(faults: readonly FileFault[], code?: ErrorCode): PostriderError
-}
-
-/** Throws `usage` that names everything that is wrong, with its line. Never repeats a value: one may be a secret. */
-export function readSettingsFile(text: string, name: string): ReadFile {
-  const lines = new LineCounter()
-  // The library compares each key with each.
-  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false })
-  /** `place` is asked for those faults alone that are named. */
-  const refuseAt = <F>(
-    faults: readonly F[],
-    place: (fault: F) => { at: number | null; message: string },
-    code: ErrorCode = 'usage',
-  ) => {
-    const shown = faults.slice(0, maxFaults).map((fault) => {
-      const { at, message } = place(fault)
-      return `${name}:${at === null ? 1 : lines.linePos(at).line}: ${message}`
-    })
-    if (faults.length > maxFaults) shown.push(`and ${faults.length - maxFaults} more`)
-    // Only wrong usage is printed on several lines.
-    return new PostriderError(code, shown.join(code === 'usage' ? '\n' : '; '))
-  }
-  const syntax = [
-    // The library's own message goes on with the line itself.
-    ...document.errors.map(({ pos, message }) => ({ at: pos[0], message: message.split(/ at line /)[0]! })),
-    ...repeatedKeys(document),
-  ]
-  if (syntax.length > 0) throw refuseAt(syntax, (fault) => fault)
-  const refuse = (faults: readonly FileFault[], code?: ErrorCode) =>
-    refuseAt(
-      faults,
-      ({ field, message }) => ({
-        at: positionOf(document.contents, field.split('.')),
-        message: field === '' ? message : `${field}: ${message}`,
-      }),
-      code,
-    )
-  let value: unknown
-  try {
-    value = document.toJS({ maxAliasCount: 100 }) ?? {}
-  } catch (error) {
-    throw usageError(`${name}: ${messageOf(error)}`)
-  }
-  const { data, faults } = parsed(settingsFile, value)
-  if (data === undefined) throw refuse(faults)
-  return { file: data, refuse }
-}
-
-/** A map that names a key twice means neither. */
-function repeatedKeys(document: Document.Parsed): { at: number | null; message: string }[] {
-  const faults: { at: number | null; message: string }[] = []
-  visit(document, {
-    Map(_, { items }) {
-      const seen = new Set<unknown>()
-      for (const { key } of items) {
-        if (!isScalar(key)) continue
-        if (seen.has(key.value))
-          faults.push({ at: key.range?.[0] ?? null, message: 'Map keys must be unique' })
-        seen.add(key.value)
-      }
-    },
-  })
-  return faults
-}
-
-/** Where the innermost part of a path begins that is there. A header's name may hold dots: then its URL's headers. */
-function positionOf(contents: Node | null, path: readonly string[]): number | null {
-  let node: unknown = contents
-  let at = contents?.range?.[0] ?? null
-  for (const step of path) {
-    if (isMap(node)) {
-      const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === step)
-      if (!isPair(pair)) break
-      at = (pair.key as Node).range?.[0] ?? at
-      node = pair.value
-    } else if (isSeq(node)) {
-      node = node.items[Number(step)]
-      at = (node as Node | undefined)?.range?.[0] ?? at
-    } else break
-  }
-  return at
 }
 
 const head =

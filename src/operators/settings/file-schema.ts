@@ -1,4 +1,4 @@
-// A settings file: sources, destinations, audiences and computed traits, each with what the admin API takes to create
+// A settings file: plans, sources, destinations, audiences and computed traits, each with what the admin API takes to create
 // it, so that whatever is added there can stand in a file, too. Secrets are referred to, and never in it.
 import { z } from 'zod'
 import type { WantedSecret, WantedSettings } from '../../core/apply/wanted-settings.ts'
@@ -6,6 +6,7 @@ import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
 import { defaultSourceOptions, editSourceOptions } from '../../core/settings/source-options.ts'
 import { computationCreate } from '../audiences/operations.ts'
+import { planCreate } from '../plans/plans.ts'
 import { destinationCreate } from '../destinations/operations.ts'
 import { sourceCreate, newWriteKey } from '../sources/sources.ts'
 
@@ -47,6 +48,7 @@ const listOf = <T extends z.ZodType>(item: T) => z.array(item).max(maxOfKind).de
 
 export const settingsFile = z
   .strictObject({
+    plans: listOf(planCreate),
     sources: listOf(sourceCreate),
     destinations: listOf(destination),
     audiences: listOf(computationCreate),
@@ -86,6 +88,7 @@ export function wantedSettings(
     given: given(variableOf(text)),
   })
   return {
+    plans: file.plans,
     sources: file.sources.map(({ id, name, enabled, writeKey = null, ...options }) => ({
       ...{ id, name, enabled, writeKey },
       ...editSourceOptions(defaultSourceOptions, options),

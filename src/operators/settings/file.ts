@@ -5,6 +5,8 @@ import type { Computation } from '../../core/audience/computations.ts'
 import { defaultOptions } from '../../core/settings/destination-options.ts'
 import type { Destination, SettingsAggregate, SettingsState, Source } from '../../core/settings/settings.ts'
 import { defaultSourceOptions } from '../../core/settings/source-options.ts'
+import type { Fault } from '../../core/decision.ts'
+import type { TrackingPlan } from '../../core/tracking-plan/tracking-plan.ts'
 import {
   wantedSettings,
   type SettingsFile,
@@ -12,6 +14,7 @@ import {
   secretPrefix,
   type GivenSettingsFile,
 } from './file-schema.ts'
+import { schemaFaults, type SchemaRefusal } from '../plans/plans.ts'
 import { changedSetting, changedSettingSchema, type ChangedSetting } from './history.ts'
 import { sealerFor, type Sealer, type Secrets } from './secrets.ts'
 import { SettingsChangedFirst, SettingsRefused, type SettingsWriter } from './writer.ts'
@@ -30,6 +33,7 @@ export const applyReportSchema = z
       .describe(
         'With prune: audiences and traits that the file does not have. They cannot be disabled, and stay.',
       ),
+    keptPlans: z.array(z.string()).describe('With prune: plans that the file does not have. They stay.'),
   })
   .meta({ id: 'ApplyReport' })
 
@@ -47,6 +51,7 @@ export interface ApplyOptions {
 }
 
 interface ApplyPorts {
+  schemaRefusal: SchemaRefusal
   settings: SettingsWriter
   secrets: Secrets
 }
@@ -62,7 +67,7 @@ export async function applySettings(
   file: SettingsFile,
   variables: ReadonlyMap<string, string>,
   { dryRun, prune, expectedVersion, anyKey, onDifference }: ApplyOptions,
-  { settings, secrets }: ApplyPorts,
+  { settings, secrets, schemaRefusal }: ApplyPorts,
 ): Promise<ApplyReport> {
   const { state } = settings
   const { version } = state
@@ -75,13 +80,17 @@ export async function applySettings(
   })
   const command: ApplyCommand = { type: 'apply_settings', wanted, prune }
   const plan = planApply(command, state, settings.hostRefusal)
-  if (plan.faults.length > 0) throw new SettingsRefused(plan.faults)
+  const faults = [...plansFaults(file, schemaRefusal), ...plan.faults]
+  if (faults.length > 0) throw new SettingsRefused(faults)
   const report = reportOf(plan, state, dryRun)
   onDifference?.(report)
   if (dryRun || plan.events.length === 0) return report
   await settings.perform(command, { expectedVersion: version, check: sealer.check })
   return { ...report, applied: true }
 }
+
+const plansFaults = ({ plans }: SettingsFile, refusal: SchemaRefusal): Fault[] =>
+  plans.flatMap(({ events }, index) => schemaFaults(events, refusal, `plans.${index}.events`))
 
 function givenSecret(text: string, secrets: Secrets, sealer: Sealer): GivenSecret {
   return {
@@ -92,12 +101,12 @@ function givenSecret(text: string, secrets: Secrets, sealer: Sealer): GivenSecre
 }
 
 function reportOf(
-  { after, keptSecrets, keptComputations }: ApplyPlan,
+  { after, keptSecrets, keptComputations, keptPlans }: ApplyPlan,
   before: SettingsAggregate,
   dryRun: boolean,
 ): ApplyReport {
   const changed: ChangedSetting[] = []
-  for (const part of ['sources', 'destinations', 'computations'] as const)
+  for (const part of ['plans', 'sources', 'destinations', 'computations'] as const)
     for (const [id, value] of after[part]) {
       const was = before[part].get(id)
       const found =
@@ -111,6 +120,7 @@ function reportOf(
     changed,
     keptSecrets,
     keptComputations: keptComputations.map(({ kind, id }) => ({ kind, id })),
+    keptPlans: keptPlans.map(({ id }) => id),
   }
 }
 
@@ -121,6 +131,7 @@ type InFile<K extends keyof GivenSettingsFile> = NonNullable<GivenSettingsFile[K
  * whose names are made of where they are used; no two have one name.
  */
 export function exportedSettings({
+  plans,
   sources,
   destinations,
   computations,
@@ -131,12 +142,18 @@ export function exportedSettings({
       .filter((each) => each.kind === kind && !each.deleted)
       .map(({ id, name, sourceId }) => ({ id, name, sourceId }))
   return {
+    plans: [...plans.values()].filter(({ removed }) => !removed).map(exportedPlan),
     sources: [...sources.values()].map(exportedSource),
     destinations: [...destinations.values()].map((each) => exportedDestination(each, variables)),
     audiences: listed('audience'),
     traits: listed('trait'),
   }
 }
+
+const exportedPlan = ({ id, name, events, unknownEvents }: TrackingPlan): InFile<'plans'> => ({
+  ...{ id, name, events },
+  ...differing({ unknownEvents }, { unknownEvents: 'allow' }),
+})
 
 const exportedSource = ({ id, name, writeKey, enabled, ...options }: Source): InFile<'sources'> => ({
   ...{ id, name, writeKey, enabled },

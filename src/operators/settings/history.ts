@@ -4,9 +4,10 @@ import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { SettingsChange } from '../../core/settings/events.ts'
 import type { TouchedSetting, AcceptedRecord } from '../../core/settings/fold.ts'
 import type { Destination, SealedSecret } from '../../core/settings/settings.ts'
+import type { TrackingPlan } from '../../core/tracking-plan/tracking-plan.ts'
 import { destinationFor } from '../destinations/destinations.ts'
 
-const kinds = ['source', 'destination', 'audience', 'trait', 'token', 'replay'] as const
+const kinds = ['plan', 'source', 'destination', 'audience', 'trait', 'token', 'replay'] as const
 
 const fieldValue = z.unknown().describe('Secrets are shown by their fingerprints.')
 
@@ -34,9 +35,9 @@ export function changedSetting({ id, before, after, of }: TouchedSetting, role: 
   const to = fieldsOf(of, after, 'admin')
   const shownFrom = before === undefined ? {} : fieldsOf(of, before, role)
   const shownTo = fieldsOf(of, after, role)
-  const changes = Object.entries(to)
-    .filter(([field, value]) => JSON.stringify(value) !== JSON.stringify(from[field]))
-    .map(([field]) => ({ field, from: shownFrom[field] ?? null, to: shownTo[field] }))
+  const changes = [...new Set([...Object.keys(from), ...Object.keys(to)])]
+    .filter((field) => JSON.stringify(to[field]) !== JSON.stringify(from[field]))
+    .map((field) => ({ field, from: shownFrom[field] ?? null, to: shownTo[field] ?? null }))
     .filter(({ from, to }) => from !== null || to !== null)
   if (before !== undefined && changes.length === 0) return null
   return { kind: kindOf(of, after), id, created: before === undefined, changes }
@@ -55,10 +56,19 @@ function fieldsOf(of: SettingsChange['of'], value: SettingsChange['value'], role
       return without(value, 'id', 'kind', 'key', 'openSync', 'lastSync')
     case 'tokens':
       return without(value, 'id', 'hash', 'createdAt')
+    case 'plans':
+      return planFields(value as TrackingPlan)
     case 'replays':
       return without(value, 'id', 'createdAt', 'changedAt', 'keptSince', 'totals', 'ends')
   }
 }
+
+/** Each event is a field of its own: a plan may have hundreds of them. */
+const planFields = ({ name, unknownEvents, removed, events }: TrackingPlan): Fields => ({
+  ...{ name, unknownEvents },
+  ...(removed && { removed }),
+  ...Object.fromEntries(Object.entries(events).map(([event, rules]) => [`events.${event}`, rules])),
+})
 
 function destinationFields(destination: Destination): Fields {
   const { options, urls, sharedSecret, earlierSecret } = destination
@@ -85,6 +95,7 @@ function without(value: object, ...names: string[]): Fields {
 }
 
 const kindNames = {
+  plans: 'plan',
   sources: 'source',
   destinations: 'destination',
   tokens: 'token',

@@ -72,7 +72,7 @@ export const settingsOperations: Operation[] = [
     id: 'exportSettings',
     route: 'GET /settings/export',
     command: 'settings export',
-    summary: 'Sources, destinations, audiences and traits, as `apply` takes them',
+    summary: 'Plans, sources, destinations, audiences and traits, as `apply` takes them',
     description: 'Secrets are references to variables.',
     role: 'reader',
     success: { status: 200, description: 'All of them.', schema: exportSchema },
@@ -93,10 +93,10 @@ export const settingsOperations: Operation[] = [
     body: applyBody,
     refusals: [409],
     success: { status: 200, description: 'The difference.', schema: applyReportSchema },
-    async handle({ body: { settings: file, secrets: given, ...options } }, { settings, secrets }) {
+    async handle({ body: { settings: file, secrets: given, ...options } }, services) {
       const variables = new Map(Object.entries(given))
       try {
-        const report = await applySettings(file, variables, options, { settings, secrets })
+        const report = await applySettings(file, variables, options, services)
         return { status: 200, body: report }
       } catch (error) {
         if (!(error instanceof SettingsRefused)) throw error

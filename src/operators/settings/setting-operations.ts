@@ -1,4 +1,4 @@
-// What sources, destinations, audiences and computed traits have in common in the API.
+// What sources, destinations, plans, audiences and computed traits have in common in the API.
 import { z } from 'zod'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
 import { evolve } from '../../core/settings/events.ts'
@@ -190,19 +190,19 @@ export interface SettingKind<T extends { id: string }, V> {
   schema: z.ZodType<V>
   /** In the order of their creation. */
   all(state: SettingsState): ReadonlyMap<string, T>
-  /** Whether lists have it; unless given they have all. */
+  /** Whether it is there for people: what was removed is not. Unless given all are. */
   isListed?(item: T): boolean
   view(item: T, state: SettingsState, facts?: ShownFacts): V
 }
 
 /** Throws `not_found`. */
 export function settingIn<T extends { id: string }>(
-  { one, all }: Pick<SettingKind<T, unknown>, 'one' | 'all'>,
+  { one, all, isListed }: Pick<SettingKind<T, unknown>, 'one' | 'all' | 'isListed'>,
   state: SettingsState,
   id: string,
 ): T {
   const found = all(state).get(id)
-  if (found) return found
+  if (found && (isListed?.(found) ?? true)) return found
   throw new PostriderError(
     'not_found',
     `${one} ${JSON.stringify(id)} does not exist; \`postrider ${one}s list\` shows all`,

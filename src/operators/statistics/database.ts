@@ -2,6 +2,7 @@
 // as JSON: a page of them is a short walk through the tree.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { inTransaction, openView } from '../../adapters/store/view-file.ts'
+import type { ViolationCount } from '../../core/ledger/delivery-event.ts'
 import type { Heartbeat } from '../../core/ledger/heartbeat.ts'
 import type {
   PendingChain,
@@ -25,10 +26,13 @@ import type {
   AttemptPage,
   AttemptPlace,
   ListedAttempt,
+  ListedViolation,
   RollupPeriod,
   StatisticsReach,
   StatisticsStore,
+  ViolationFilter,
 } from './series.ts'
+import { ViolationTable, violationTables } from './violation-table.ts'
 
 /** Rows that a page looks through. */
 const maxScanned = 10_000
@@ -214,6 +218,7 @@ export interface FoldedUntil {
 /** What is folded at once: in the file it is all there or none of it. */
 export interface FoldedBatch extends RollupDelta {
   attempts: readonly ListedAttempt[]
+  violations: readonly ViolationCount[]
   /** By partition of the ledger. */
   until: ReadonlyMap<number, FoldedUntil>
   /** Epoch ms; null leaves it as it is. */
@@ -233,7 +238,7 @@ export interface SavedFold {
 const followerMs = 5_000
 /** Processes and summaries are forgotten after that. */
 const rememberedMs = 86_400_000
-/** Attempts are kept as long as the ledger. */
+/** Attempts and violations are kept as long as the ledger. */
 const attemptsKeptMs = 9 * 86_400_000
 
 /**
@@ -243,6 +248,7 @@ const attemptsKeptMs = 9 * 86_400_000
 export class StatisticsDatabase implements StatisticsStore {
   readonly #db: DatabaseSync
   readonly #attempts: AttemptTable
+  readonly #violations: ViolationTable
   readonly #subjects = new Map<string, number>()
   readonly #get: StatementSync
   readonly #put: StatementSync
@@ -254,6 +260,7 @@ export class StatisticsDatabase implements StatisticsStore {
   constructor(file: string, origin: string) {
     this.#db = openView(file, (db) => makeStatisticsTables(db, origin))
     this.#attempts = new AttemptTable(this.#db)
+    this.#violations = new ViolationTable(this.#db)
     this.#get = this.#db.prepare('SELECT counts FROM rollups WHERE span = ? AND subject = ? AND at = ?')
     this.#series = this.#db.prepare(
       `SELECT at, counts FROM rollups JOIN subjects ON subjects.id = subject
@@ -313,7 +320,7 @@ export class StatisticsDatabase implements StatisticsStore {
    * file is at another one: the fold has to begin again from there.
    */
   add(batch: FoldedBatch, revision: number): number {
-    const { counts, chains, summaries, processes, attempts, until, asOf, oldest } = batch
+    const { counts, chains, summaries, processes, attempts, violations, until, asOf, oldest } = batch
     try {
       inTransaction(this.#db, () => {
         if (this.#revision() !== revision)
@@ -327,6 +334,7 @@ export class StatisticsDatabase implements StatisticsStore {
         for (const [instance, { seenAt, heartbeat }] of processes)
           putProcess.run(instance, seenAt, JSON.stringify(heartbeat))
         this.#attempts.put(attempts)
+        this.#violations.put(violations)
         const move = this.#db.prepare(
           `INSERT INTO positions VALUES (?1, ?2, ?3)
             ON CONFLICT DO UPDATE SET next = ?2, newest = max(newest, ?3)`,
@@ -362,6 +370,7 @@ export class StatisticsDatabase implements StatisticsStore {
       for (const table of ['processes', 'summaries'])
         this.#db.prepare(`DELETE FROM ${table} WHERE seen_at < ?`).run(now - rememberedMs)
       this.#attempts.prune(now - attemptsKeptMs)
+      this.#violations.prune(now - attemptsKeptMs)
     })
   }
 
@@ -412,6 +421,10 @@ export class StatisticsDatabase implements StatisticsStore {
 
   attempts(filter: AttemptFilter, after: AttemptPlace | null, limit: number): AttemptPage {
     return this.#attempts.page(filter, after, limit)
+  }
+
+  violations(filter: ViolationFilter, limit: number, skip: number): ListedViolation[] {
+    return this.#violations.list(filter, limit, skip)
   }
 
   processes(): SeenProcess[] {
@@ -481,13 +494,13 @@ export class StatisticsDatabase implements StatisticsStore {
 const parsed = (counts: unknown): RollupCounts => JSON.parse(String(counts)) as RollupCounts
 
 /** Every change of the tables or of the JSON in them changes this number: the view is then rebuilt. */
-const form = 2
+const form = 3
 
 export const spanCodes = { minute: 0, hour: 1 } as const
 
 /** Everything that is folded from the topic; the last audit's report is not. */
 export const forget = `DELETE FROM positions; DELETE FROM rollups; DELETE FROM chains; DELETE FROM summaries;
-  DELETE FROM processes; DELETE FROM attempts; UPDATE state SET revision = revision + 1, as_of = NULL, since = NULL, attempts = 0`
+  DELETE FROM processes; DELETE FROM attempts; DELETE FROM violations; UPDATE state SET revision = revision + 1, as_of = NULL, since = NULL, attempts = 0`
 
 /** Leaves what was built from this origin in this form; throws away anything else. */
 export function makeStatisticsTables(db: DatabaseSync, origin: string): void {
@@ -496,7 +509,7 @@ export function makeStatisticsTables(db: DatabaseSync, origin: string): void {
   if (built?.origin === origin && built.form === form) return
   for (const table of [
     ...['built_from', 'state', 'positions', 'subjects', 'rollups', 'chains', 'summaries', 'processes'],
-    ...['names', 'attempts', 'audits'],
+    ...['names', 'attempts', 'violations', 'audits'],
   ])
     db.exec(`DROP TABLE IF EXISTS ${table}`)
   db.exec(`CREATE TABLE built_from (origin TEXT, form INTEGER);
@@ -515,6 +528,6 @@ export function makeStatisticsTables(db: DatabaseSync, origin: string): void {
       outcome INTEGER, status INTEGER, duration REAL, attempt INTEGER, message TEXT, delivery TEXT, detail TEXT,
       PRIMARY KEY (at, partition, offset)) WITHOUT ROWID;
     CREATE INDEX attempts_of ON attempts (destination, at, partition, offset);
-    CREATE TABLE audits (at INTEGER, report TEXT);`)
+    CREATE TABLE audits (at INTEGER, report TEXT);${violationTables}`)
   db.prepare('INSERT INTO built_from VALUES (?, ?)').run(origin, form)
 }

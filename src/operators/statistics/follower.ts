@@ -14,7 +14,7 @@ import type { Logger } from '../../adapters/log.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
 import { TopicView } from '../../adapters/store/topic-view.ts'
 import type { Context } from '../../cli/context.ts'
-import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
+import type { DeliveryEvent, ViolationCount } from '../../core/ledger/delivery-event.ts'
 import { tallyIdOf } from '../../core/offsets/offset-runs.ts'
 import { RollupFold } from '../../core/statistics/rollup-fold.ts'
 import type { TopicNames } from '../../core/topics.ts'
@@ -262,6 +262,7 @@ export class StatisticsRecords {
   readonly #ignored: IgnoredRecords
   #revision: number
   #attempts: ListedAttempt[] = []
+  #violations: ViolationCount[] = []
   #until = new Map<number, FoldedUntil>()
   #oldest: number | null = null
   #buffered = 0
@@ -301,6 +302,7 @@ export class StatisticsRecords {
       {
         ...this.fold.take(),
         attempts: this.#attempts,
+        violations: this.#violations,
         until: this.#until,
         oldest: this.#oldest,
         asOf,
@@ -308,6 +310,7 @@ export class StatisticsRecords {
       this.#revision,
     )
     this.#attempts = []
+    this.#violations = []
     this.#until = new Map()
     this.#oldest = null
     this.#buffered = 0
@@ -318,6 +321,7 @@ export class StatisticsRecords {
       this.fold.add(event, timestamp)
       const attempt = attemptOf(event, partition, offset)
       if (attempt) this.#attempts.push(attempt)
+      if (event.violations) this.#violations.push(...event.violations)
     }
     const known = this.#until.get(partition)
     this.#until.set(partition, { next: offset + 1, newest: Math.max(known?.newest ?? 0, timestamp) })

@@ -1,3 +1,4 @@
+import type { ViolationCount } from '../../core/ledger/delivery-event.ts'
 import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import { isoOf, isoOrNull } from '../../core/duration.ts'
 import type { SeenProcess } from '../../core/statistics/rollup-fold.ts'
@@ -162,6 +163,18 @@ export interface AttemptPage {
   next: AttemptPlace | null
 }
 
+/** Null: any. Times are epoch ms. */
+export interface ViolationFilter {
+  sourceId: string | null
+  planId: string | null
+  /** Whole minutes count: from the one that this lies in. */
+  since: number | null
+  until: number | null
+}
+
+/** Violations of a plan that are alike, with their newest calls first. */
+export type ListedViolation = ViolationCount
+
 /** A period of whole minutes or hours, epoch ms; `to` is not in it. */
 export interface RollupPeriod {
   span: RollupSpan
@@ -189,6 +202,8 @@ export interface StatisticsStore {
   has(subject: RollupSubject): boolean
   /** The newest first. Fewer than `limit`, or none, where much had to be looked through; `next` goes on. */
   attempts(filter: AttemptFilter, after: AttemptPlace | null, limit: number): AttemptPage
+  /** The most frequent first. */
+  violations(filter: ViolationFilter, limit: number, skip: number): ListedViolation[]
   /** Those that a heartbeat came from within a day. */
   processes(): SeenProcess[]
   /** The report of the last audit, as JSON, and when it ended; null without one. */

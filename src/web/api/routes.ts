@@ -30,6 +30,7 @@ import type { destinationSchema } from '../../operators/destinations/destination
 import type { sampleOutcomes } from '../../operators/destinations/operations.ts'
 import type { Infrastructure } from '../../operators/infrastructure/infrastructure.ts'
 import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
+import type { ViolationView } from '../../operators/plans/operations.ts'
 import type { HistoryEntry } from '../../operators/settings/history.ts'
 import type { SourceView } from '../../operators/sources/sources.ts'
 import type {
@@ -81,6 +82,7 @@ export type SourceAnswer = SourceView
 export type EventListAnswer = z.output<typeof eventListSchema>
 export type EventFieldsAnswer = z.output<typeof eventFieldsSchema>
 export type IndexProgressLine = z.output<typeof indexProgress>
+export type ViolationAnswer = ViolationView
 
 export type AuditAnswer = z.output<typeof auditStateSchema>
 export type VerdictAnswer = z.output<typeof verdictSchema>
@@ -120,6 +122,7 @@ export interface Routes {
   'GET /sources/{id}': SourceAnswer
   'GET /events': EventListAnswer
   'GET /events/fields': EventFieldsAnswer
+  'GET /plan-violations': ListPage<ViolationAnswer>
   'GET /system': SystemAnswer
   /** A stream: see `send`. */
   'GET /sources/{id}/tail': never

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readSettingsFile } from '../../../src/operators/settings/file-command.ts'
+import { readYamlFile } from '../../../src/cli/yaml-file.ts'
+import { settingsFile } from '../../../src/operators/settings/file-schema.ts'
 import { PostriderError } from '../../../src/errors.ts'
 
 function linesOf(text: string): string[] {
   try {
-    readSettingsFile(text, 'f.yml')
+    readYamlFile(text, 'f.yml', settingsFile)
   } catch (error) {
     assert.ok(error instanceof PostriderError)
     return error.message.split('\n')

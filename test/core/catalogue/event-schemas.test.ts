@@ -23,7 +23,7 @@ import {
   type EventKey,
   type SeenEvent,
 } from '../../../src/core/catalogue/event-fold.ts'
-import { eventsSchema, type JsonSchema } from '../../../src/core/catalogue/json-schema.ts'
+import { eventsSchema, type DocumentObject } from '../../../src/core/catalogue/json-schema.ts'
 import { CatalogueTables, createCatalogue } from '../../../src/operators/catalogue/database.ts'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
 import { someCall } from '../../support/calls/calls.ts'
@@ -53,7 +53,7 @@ const destination: DocumentedDestination = {
   options: defaultOptions,
 }
 
-function validatorOf(schema: JsonSchema): (value: unknown) => string | null {
+function validatorOf(schema: DocumentObject): (value: unknown) => string | null {
   const ajv = new Ajv2020.default({ strict: false, allErrors: true, ownProperties: true })
   addFormats.default(ajv)
   const validate = ajv.compile(schema)
@@ -74,7 +74,7 @@ interface AsyncApi {
   channels: Record<string, { address: string; messages: object }>
   operations: Record<string, { action: string }>
   components: {
-    messages: Record<string, { name: string; payload: JsonSchema }>
+    messages: Record<string, { name: string; payload: DocumentObject }>
     schemas: { headers: { properties: object; required: string[] } }
   }
 }

@@ -9,10 +9,15 @@ import { someSource } from '../../support/sources.ts'
 
 const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true } as const
 const create: SettingsCommand = { type: 'create_source', ...shop }
-const chosen: SourceOptions = { maxRate: '200/s', ip: 'truncate', bots: 'drop' }
+const chosen: SourceOptions = {
+  ...{ maxRate: '200/s', ip: 'truncate', bots: 'drop' },
+  ...{ plan: 'web', planMode: 'block' },
+}
+const web = { id: 'web', name: 'Web', events: {}, unknownEvents: 'allow', removed: false } as const
+const withPlan: SettingsAggregate = { ...initialSettings, plans: new Map([['web', web]]) }
 
 /** As the log gives it back. */
-function eventOf(command: SettingsCommand, state: SettingsAggregate = initialSettings): SettingsEvent {
+function eventOf(command: SettingsCommand, state: SettingsAggregate = withPlan): SettingsEvent {
   const decision = decide(command, state)
   assert.ok(decision.accepted)
   const schema = settingsEvents.find(({ shape }) => shape.type.value === decision.event!.type)!
@@ -20,7 +25,7 @@ function eventOf(command: SettingsCommand, state: SettingsAggregate = initialSet
 }
 
 function sourceAfter(...commands: SettingsCommand[]) {
-  const state = commands.reduce((state, command) => evolve(state, eventOf(command, state)), initialSettings)
+  const state = commands.reduce((state, command) => evolve(state, eventOf(command, state)), withPlan)
   return state.sources.get('shop')
 }
 

@@ -30,7 +30,14 @@ const newRouting = (): Routing =>
     transport: { open: () => new FakeClient(), close: () => Promise.resolve() },
     metrics: {
       destination: () => noMetrics,
-      ...{ retryScheduled() {}, retryLateness() {}, lostOffsets() {}, produced() {}, watch() {} },
+      ...{
+        retryScheduled() {},
+        retryLateness() {},
+        lostOffsets() {},
+        planViolations() {},
+        produced() {},
+        watch() {},
+      },
     },
     openSecret: () => '',
     limitOf: () => null,
@@ -56,7 +63,7 @@ const change = fc.oneof(
 
 const empty: SettingsState = {
   ...{ version: 0, sources: new Map(), destinations: new Map() },
-  ...{ computations: new Map(), tokens: new Map(), replays: new Map() },
+  ...{ computations: new Map(), tokens: new Map(), replays: new Map(), plans: new Map() },
 }
 
 /** As the fold does it: what is not changed stays the same object, in its place. */

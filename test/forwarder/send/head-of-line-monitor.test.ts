@@ -78,6 +78,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       retryScheduled() {},
       retryLateness() {},
       lostOffsets() {},
+      planViolations() {},
       produced() {},
       watch() {},
     },
@@ -92,6 +93,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     computations: new Map(),
     tokens: new Map(),
     replays: new Map(),
+    plans: new Map(),
   })
   const partition = new AssignedPartition('calls', 0, new FakeOwner())
   const endpointsOf = (id: string) => routing.destination(id)!.endpoints

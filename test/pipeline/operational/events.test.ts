@@ -286,3 +286,32 @@ test('an audit by the API that fails is an event once, for as long as it finds t
   const ids = (await sent()).map(({ messageId }) => messageId)
   assert.deepEqual([ids.length, new Set(ids).size], [2, 2])
 })
+
+test('violations of a plan make one event a window for an event and path, with their number', async (t) => {
+  const deployment = await deploy(t)
+  const { settings } = deployment
+  const events = { 'Order Completed': { properties: { properties: { total: { type: 'number' } } } } }
+  await settings.execute({ type: 'create_plan', id: 'web', name: 'Web', events, unknownEvents: 'report' })
+  const receiver = await startReceiver(t)
+  await deployment.destination({ urls: [receiver.url] })
+  await settings.execute({ type: 'update_source', id: 'shop', plan: 'web', planMode: 'block' })
+  const ops = await subscribe(t, deployment)
+  const console = await startConsole(deployment, { operationalEvents: fastTimes })
+  await deployment.forwarder()
+  const wrong = Array.from({ length: 5 }, (_, index) =>
+    someCall({ messageId: `w${index}`, event: 'Order Completed', properties: '{"total":"x"}' }),
+  )
+  await deployment.produce([...wrong, someCall({ messageId: 'other', event: 'Other' })])
+  const names = () => namesOf(ops).filter((name) => name.startsWith('Plan Violated'))
+  await until(() => names().length === 2, 15_000, 'one event for each path')
+  const properties = await Promise.all([1, 2].map((count) => ops.event('Plan Violated', null, count)))
+  const shown = properties.map(({ properties: { path, rule, count, source, plan, mode, destination } }) => [
+    ...[path, rule, count],
+    ...[source, plan, mode, destination],
+  ])
+  assert.deepEqual(shown.sort(), [
+    ['', 'unknown_event', 1, 'shop', 'web', 'block', null],
+    ['properties.total', 'type', 5, 'shop', 'web', 'block', null],
+  ])
+  await console.stop()
+})

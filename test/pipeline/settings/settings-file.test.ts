@@ -179,7 +179,7 @@ test('of two applies at once one counts as a whole, and the other is told who wa
         fileOf(name),
         new Map(),
         { dryRun: false, prune: false },
-        { settings: logs[name], secrets },
+        { settings: logs[name], secrets, schemaRefusal: () => null },
       ),
     ),
   )

@@ -15,8 +15,9 @@ import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
 import { SourceBadge, WriteKey } from './parts.tsx'
+import { Violations } from './violations.tsx'
 
-/** One source: its write key, options and destinations, and what collectors took and refused of it in the last day. */
+/** One source: its write key, options and destinations, and what of it was taken, refused and against its plan in the last day. */
 export function Source({ params }: PageProps) {
   const id = params.id!
   const live = useLive('GET /sources/{id}', { id }, 10_000)
@@ -48,6 +49,7 @@ export function Source({ params }: PageProps) {
             <Facts source={source} />
             {/* Collectors never see the calls of the built-in one. */}
             {!source.builtIn && <LastDay id={id} />}
+            {source.plan !== null && <Violations id={id} plan={source.plan} />}
           </>
         )}
       </Loaded>

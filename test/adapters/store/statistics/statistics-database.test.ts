@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../../support/deployment/rig.ts'
 
 const batch = (given: Partial<FoldedBatch> = {}): FoldedBatch => ({
   ...{ counts: new Map(), chains: new Map(), summaries: new Map(), processes: new Map() },
-  ...{ attempts: [], until: new Map(), asOf: null, oldest: null },
+  ...{ attempts: [], violations: [], until: new Map(), asOf: null, oldest: null },
   ...given,
 })
 const delivered = (at: number, count: number) =>

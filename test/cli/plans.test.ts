@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { someCall } from '../support/calls/calls.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { runCommand } from '../support/deployment/deployment-cli.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
+import { makeSettingsCli } from '../support/deployment/settings-cli.ts'
+
+const plan = `id: web
+name: Web shop
+unknownEvents: report
+events:
+  Order Completed:
+    properties:
+      type: object
+      required: [order_id, total]
+      properties:
+        order_id: { type: string, pattern: ^O- }
+        total: { type: number, minimum: 0 }
+  identify:
+    traits: { required: [email] }
+`
+
+test('a plan is created from a file, pointed to, shown, changed, exported, applied again and removed', async (t) => {
+  const cli = await makeSettingsCli(t)
+  const folder = await temporaryFolder(t)
+  const file = join(folder, 'plan.yml')
+  await writeFile(file, plan)
+  const created = await cli.run('plans', 'create', '--file', file)
+  assert.equal(created.status, 0, created.stderr)
+  assert.match(created.stdout, /^id: web\nname: Web shop$/m)
+  const [other] = await cli.json(
+    'plans',
+    'create',
+    '--id',
+    'app',
+    '--unknown-events',
+    'block',
+    '--file',
+    file,
+  )
+  assert.deepEqual([other!.id, other!.name, other!.unknownEvents], ['app', 'Web shop', 'block'])
+  await cli.json(
+    'sources',
+    'create',
+    '--id',
+    'shop',
+    '--name',
+    'Shop',
+    '--plan',
+    'web',
+    '--plan-mode',
+    'block',
+  )
+  assert.equal(
+    (await cli.run('plans', 'list')).stdout,
+    [
+      'ID   NAME      EVENTS  UNKNOWN EVENTS  SOURCES',
+      'web  Web shop       2  report          shop',
+      'app  Web shop       2  block           -',
+      '',
+    ].join('\n'),
+  )
+
+  // The same file again changes nothing, and a changed one changes the events.
+  const version = async () => (await cli.open()).state.version
+  const before = await version()
+  await cli.json('plans', 'update', 'web', '--file', file)
+  assert.equal(await version(), before)
+  await writeFile(file, plan.replace('minimum: 0', 'minimum: 1'))
+  const [changed] = await cli.json('plans', 'update', 'web', '--file', file, '--name', 'Shop')
+  assert.deepEqual(changed, (await cli.json('plans', 'show', 'web'))[0])
+  assert.match(JSON.stringify(changed), /"name":"Shop".*"minimum":1/)
+
+  const exported = (await cli.run('settings', 'export')).stdout
+  assert.match(exported, /plan: web\n +planMode: block/)
+  const copy = await makeSettingsCli(t)
+  await writeFile(join(folder, 'settings.yml'), exported)
+  const applied = await copy.run('settings', 'apply', join(folder, 'settings.yml'))
+  assert.equal(applied.status, 0, applied.stderr)
+  assert.match(applied.stdout, /^\+ plan web\n {4}name: Shop$/m)
+  assert.equal((await copy.run('settings', 'export')).stdout, exported)
+
+  const pointed = await cli.run('plans', 'remove', 'web')
+  assert.deepEqual(
+    [pointed.status, pointed.stderr],
+    [1, 'postrider: plan "web" is that of source "shop": take it away there first\n'],
+  )
+  await cli.json('sources', 'update', 'shop', '--no-plan')
+  assert.deepEqual(await cli.json('plans', 'remove', 'web'), [{ id: 'web', removed: true }])
+  const gone = await cli.run('plans', 'show', 'web')
+  assert.deepEqual([gone.status, gone.stderr.includes('plan "web" does not exist')], [1, true])
+  const history = await cli.json('settings', 'history')
+  const events = history.flatMap(({ changed }) => changed as { kind: string; changes: { field: string }[] }[])
+  const fields = events
+    .filter(({ kind }) => kind === 'plan')
+    .map(({ changes }) => changes.map((each) => each.field))
+  assert.deepEqual(fields, [
+    ['events.Order Completed', 'events.identify', 'removed'],
+    ['name', 'events.Order Completed'],
+    ['name', 'unknownEvents', 'events.Order Completed', 'events.identify'],
+    ['name', 'unknownEvents', 'events.Order Completed', 'events.identify'],
+  ])
+})
+
+test('everything wrong with a plan is named with its line, before anything is asked of Kafka', async (t) => {
+  const cli = await makeSettingsCli(t, { KAFKA_BROKERS: '127.0.0.1:1' })
+  const file = join(await temporaryFolder(t), 'plan.yml')
+  const refused = async (text: string, ...args: string[]) => {
+    await writeFile(file, text)
+    const { status, stderr } = await cli.run('plans', ...args, '--file', file)
+    assert.equal(status, 2, stderr)
+    return stderr
+      .replaceAll(file, 'plan.yml')
+      .replace(/^postrider: /, '')
+      .split('\n')
+  }
+  const wrong = plan.replace('minimum: 0', 'mimimum: 0').replace('required: [email]', 'required: email')
+  assert.deepEqual((await refused(wrong, 'create')).slice(0, 2), [
+    'plan.yml:6: events.Order Completed.properties: properties of "Order Completed": properties.total: there is no keyword "mimimum"',
+    'plan.yml:13: events.identify.traits: traits of "identify": required must be array',
+  ])
+  assert.match((await refused('events: {}', 'create'))[0]!, /the plan has no id: give --id/)
+  assert.match((await refused('id: web', 'create'))[0]!, /the plan has no events: give --file/)
+  assert.match(
+    (await refused('id: web\nevent: {}', 'create'))[0]!,
+    /plan\.yml:2: event: there is no such field/,
+  )
+  assert.match((await refused(plan, 'update', 'app'))[0]!, /the file is of plan "web", not of "app"/)
+})
+
+test('a draft is made from calls that came in, can be created, and says what it was made from', async (t) => {
+  const deployment = await deploy(t)
+  await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
+  const order = (messageId: string, properties: object, sourceId = 'shop') =>
+    someCall({ messageId, sourceId, event: 'Order Completed', properties: JSON.stringify(properties) })
+  await deployment.produce([
+    order('a', { total: 1, coupon: 'x' }),
+    order('b', { total: 2 }),
+    order('c', { other: 3 }, 'blog'),
+  ])
+  const run = (input: string, ...args: string[]) => runCommand(t, deployment, input, ...args)
+  const { status, stdout, stderr } = await run('', 'plans', 'draft', '--source', 'shop', '--since', '1h')
+  assert.equal(status, 0, stderr)
+  assert.match(stdout, /^# Drafted from 2 calls, found in 3 records\. /)
+  const created = await run(stdout, 'plans', 'create', '--file', '-', '--json')
+  assert.equal(created.status, 0, created.stderr)
+  const { id, name, events, unknownEvents } = JSON.parse(created.stdout) as Record<string, unknown>
+  assert.deepEqual([id, name, unknownEvents], ['shop', 'shop', 'report'])
+  assert.deepEqual(events, {
+    'Order Completed': {
+      properties: {
+        type: 'object',
+        required: ['total'],
+        properties: { total: { type: 'number' }, coupon: { type: 'string' } },
+      },
+    },
+  })
+  const unknown = await run('', 'plans', 'draft', '--source', 'nobody')
+  assert.deepEqual([unknown.status, unknown.stderr.includes('source "nobody" does not exist')], [1, true])
+})
