@@ -96,9 +96,15 @@ test('a flag that is not given is no field: the operation’s own defaults hold'
     addFlags(command, fields, operation.flags ?? {}, operation.method === 'PATCH')
     assert.deepEqual(givenFields(command.opts(), fields, operation.flags ?? {}), { query: {}, body: {} })
     if (!operation.query) continue
+    // Without these, the command is not run at all.
+    const mandatory = fields.filter(({ place, isRequired }) => place === 'query' && isRequired)
     checked(
       { ...operation, body: undefined as never, params: undefined as never },
-      { params: {}, query: {}, body: undefined },
+      {
+        params: {},
+        query: Object.fromEntries(mandatory.map(({ name }) => [name, 'given'])),
+        body: undefined,
+      },
     )
   }
 })
