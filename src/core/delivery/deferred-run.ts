@@ -38,8 +38,8 @@ export type TierRecord = RetryDelivery | DeferredRun
 
 export const isRun = (record: TierRecord): record is DeferredRun => 'calls' in record
 
-/** The most calls of one run: its record stays far below what a topic takes, and no more than these wait for each other. */
-export const maxRunCalls = 1_000
+/** The most calls of one run. Its record is finished with the last of them: a crash before that repeats the others. */
+export const maxRunCalls = 200
 /**
  * Of the attempts of a record that is a run: no delivery reaches it, so a version that knows no runs keeps the record as
  * a dead letter (`checkRetry`) and sends nothing.

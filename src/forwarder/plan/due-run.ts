@@ -34,6 +34,8 @@ export class DueRun {
   /** Up to here, by place in the run, records were asked for. */
   #asked = 0
   #taken = 0
+  /** When the first call was taken, by the steady clock; null before. */
+  #begunAt: number | null = null
   #reading: Promise<void> | null = null
   #member: DueMember | null = null
 
@@ -57,6 +59,11 @@ export class DueRun {
   /** Nothing of it was taken. */
   get isWhole(): boolean {
     return this.#taken === 0
+  }
+
+  /** For how long the first call was taken, in ms. */
+  openMs(now: number): number {
+    return this.#begunAt === null ? 0 : now - this.#begunAt
   }
 
   /** Where the next call lies. */
@@ -142,7 +149,8 @@ export class DueRun {
   }
 
   /** Takes the next call; with the last one the run is taken. */
-  take(partition: AssignedPartition): Work {
+  take(partition: AssignedPartition, now: number): Work {
+    this.#begunAt ??= now
     const member = this.work.member(this.#records.get(this.#next) ?? null)
     this.#records.delete(this.#next)
     this.#member = null

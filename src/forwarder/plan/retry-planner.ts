@@ -132,6 +132,11 @@ export class RetryPlanner implements Planner {
       else settler.putOffHeld(due.work, run, destination, rest)
       return null
     }
+    // Its record is not finished before all of it is: what is not begun soon goes on by itself.
+    if (due.openMs(now) > maxOpenMs && settler.putOffLeft(due.work, run, destination, due.rest)) {
+      partition.next()
+      return null
+    }
     const isOwnDue = isOwnAttemptDue({ attempts: 0, ...runWindow(run) }, Date.now(), policy)
     const mayTry = isOwnDue && endpoints.some((endpoint) => endpoint.mayTryOwn(now))
     if (!mayTry && isRefusedByAll(endpoints, true, now) && !isExpired(runWindow(run), Date.now(), policy)) {
@@ -153,7 +158,7 @@ export class RetryPlanner implements Planner {
     const record = due.peek()
     if (record === null) {
       const lost = due.lost()
-      settler.loseCall(due.take(partition), lost, 'retention has removed it')
+      settler.loseCall(due.take(partition, now), lost, 'retention has removed it')
       return null
     }
     if ('kind' in record) return record
@@ -164,12 +169,12 @@ export class RetryPlanner implements Planner {
       // It was planned once: only another record at its place leads here.
       const { detail } = refusalOf(error)
       const lost = due.lost()
-      settler.loseCall(due.take(partition), lost, detail)
+      settler.loseCall(due.take(partition, now), lost, detail)
       return null
     }
     if ('kind' in member) return member
     const { retry, key } = member
-    return this.#plan(partition, { retry, key, dueAt, take: () => due.take(partition) })
+    return this.#plan(partition, { retry, key, dueAt, take: () => due.take(partition, now) })
   }
 
   endpointsOf({ value, timestamp, problem }: FetchedRecord, topic: string): readonly EndpointQueue[] {
@@ -242,6 +247,8 @@ export class RetryPlanner implements Planner {
   }
 }
 
+/** For how long calls of a run are begun, in ms. */
+const maxOpenMs = 1_000
 /** How late retries may be because an attempt of its own is waited for, in ms. */
 const maxLateMs = 1_000
 

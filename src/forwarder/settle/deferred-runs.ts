@@ -34,6 +34,9 @@ interface Share {
 interface OpenRun {
   of: PutOff
   firstScheduledAt: number
+  /** When the first and the last of them were put off, epoch ms: of these times is its due time made. */
+  since: number
+  scheduledAt: number
   work: Work
   offsets: number[]
   shares: Share[]
@@ -86,15 +89,18 @@ export class DeferredRuns {
     let runs = this.#open.get(work.partition)
     if (!runs) this.#open.set(work.partition, (runs = new Map()))
     const key = [destination.id, urlId, tier.name, from?.offset, topic, partition, ...endpointIds].join(' ')
+    const now = Date.now()
     let run = runs.get(key)
-    if (!run) {
-      const firstScheduledAt = of.firstScheduledAt ?? Date.now()
-      runs.set(key, (run = { of, firstScheduledAt, work, offsets: [], shares: [], reserved: 0 }))
-    } else if (run.offsets.length >= maxRunCalls) {
+    // A timer can be late. What is put off together has one due time, which is never too early for one of them.
+    if (run && (run.offsets.length >= maxRunCalls || now - run.since > lingerMs)) {
       this.#publish(run)
-      runs.delete(key)
-      return this.#runOf(of, work)
+      run = undefined
     }
+    if (!run) {
+      const times = { firstScheduledAt: of.firstScheduledAt ?? now, since: now, scheduledAt: now }
+      runs.set(key, (run = { of, ...times, work, offsets: [], shares: [], reserved: 0 }))
+    }
+    run.scheduledAt = now
     return run
   }
 
@@ -105,7 +111,7 @@ export class DeferredRuns {
 
   #publish(run: OpenRun): void {
     const { encoders, publisher, topics } = this.#parts
-    const { of, work, offsets, firstScheduledAt } = run
+    const { of, work, offsets, firstScheduledAt, scheduledAt } = run
     const { destination, urlId, endpointIds, tier, topic, partition, timesScheduled, from } = of
     const record: DeferredRun = {
       destinationId: destination.id,
@@ -114,7 +120,7 @@ export class DeferredRuns {
       calls: { topic, partition, runs: runsOf(offsets) },
       timesScheduled,
       firstScheduledAt,
-      scheduledAt: Date.now(),
+      scheduledAt,
       owner: work.owner,
       from,
     }

@@ -245,6 +245,18 @@ export class Settler implements DeliverySettler {
     this.putOffRest(work, run, destination, offsets, { tier, endpointIds, deferrals: [] })
   }
 
+  /** What is left of a run that was begun a while ago; false where it would not come back within its window. */
+  putOffLeft(
+    work: Work,
+    run: DeferredRun,
+    destination: DestinationRuntime,
+    offsets: readonly number[],
+  ): boolean {
+    if (!this.#fits(this.#parts.policy.tiers[0]!, run.firstScheduledAt, Date.now())) return false
+    this.putOffHeld(work, run, destination, offsets)
+    return true
+  }
+
   /** A run that came due, or what is left of it, and that nobody is to get any more. */
   skipRun(work: Work, run: DeferredRun, count: number, reason: SkipReason): void {
     const { ledger, metrics } = this.#parts

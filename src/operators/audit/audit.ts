@@ -78,14 +78,23 @@ function* scheduled(record: Located<TierRecord>, keys: KeySet): Iterable<Publish
   const { destinationId, owner, calls } = value
   const froms = placesBefore(value)[Symbol.iterator]()
   for (const offset of offsetsOf(calls)) {
-    // The id that it has is not known here; this one is as good to tell it from others.
-    const id = deliveryIdIn(value, `${calls.topic}/${calls.partition}/${offset}`)
+    const { topic, partition } = calls
+    const origin = { topic, partition, offset, appendedAt: null }
     const from = { ...(froms.next().value as Place), appendedAt: null }
-    yield published(record, { id, destinationId, owner, from }, keys, 'retry')
+    // The message's id is not known here: its place tells it from others.
+    yield published(
+      record,
+      { id: deliveryIdIn(value, ''), destinationId, owner, from, origin },
+      keys,
+      'retry',
+    )
   }
 }
 
-type Known = Pick<RetryDelivery | DeadLetter, 'from' | 'owner'> & { id?: string; destinationId?: string }
+type Known = Pick<RetryDelivery | DeadLetter, 'from' | 'owner' | 'origin'> & {
+  id?: string
+  destinationId?: string
+}
 
 /** @param known what could be read of it; null where nothing could: it counts as one that no forwarder published */
 function published(
@@ -97,9 +106,13 @@ function published(
   const from = known?.from ?? null
   const deliveryId = known?.id ?? null
   const owner = known?.owner ?? ''
+  const { partition: callPartition, offset: call } = known?.origin ?? {}
+  // A call that its sender wrote twice can be in one run twice.
   const isNew =
     from === null ||
-    keys.add(JSON.stringify([kind, from.topic, from.partition, from.offset, deliveryId, owner]))
+    keys.add(
+      JSON.stringify([kind, from.topic, from.partition, from.offset, deliveryId, owner, callPartition, call]),
+    )
   return {
     topic,
     partition,

@@ -224,16 +224,21 @@ test('while an endpoint answers 503 for a whole window, each call is tried at le
   await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
   await opened(deployment, forwarder)
   await deployment.produce(callsOf(800))
-  await counted(forwarder, dispositions('crm', 'dead_lettered'), 820, 60_000)
+  // As a sender does that heard no answer.
+  await deployment.produce(callsOf(30))
+  await counted(forwarder, dispositions('crm', 'dead_lettered'), 850, 60_000)
   const reasons = Map.groupBy(await deployment.deadLetters(), ({ reason }) => reason)
   const [untried] = reasons.get('not_attempted') ?? []
   assert.deepEqual(
     [...reasons].map(([reason, its]) => [reason, its.length]),
-    [['expired', 820]],
+    [['expired', 850]],
     untried?.detail ?? '',
   )
   const tried = new Set(receiver.requests.map(({ headers }) => headers['idempotency-key']))
   assert.equal(tried.size, 820)
+  await forwarder.stop()
+  const report = await auditOf(deployment)
+  assert.ok(report.ok, JSON.stringify(report.faults))
 })
 
 test('an endpoint that hangs is not asked for each call: what is given up untried says why', async (t) => {
