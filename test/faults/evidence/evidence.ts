@@ -249,13 +249,16 @@ async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
     }
     const reason = deadLetterReasons.indexOf(deadLetter.reason)
     const expected = expectation(slots[delivery % slots.length]!, Math.floor(delivery / slots.length))
-    if (!expected.reasons.includes(deadLetter.reason))
-      evidence.unexpectedDeadLetters.set(
-        evidence.deadLetters.length,
-        deadLetter.delivery.outcomes
-          .map(({ endpointId, kind, detail, at }) => `${endpointId} ${kind} (${detail}) at ${at}`)
-          .join('; '),
+    if (!expected.reasons.includes(deadLetter.reason)) {
+      const { outcomes, timesScheduled } = deadLetter.delivery
+      const said = outcomes.map(
+        ({ endpointId, kind, detail, at }) => `${endpointId} ${kind} (${detail}) at ${at}`,
       )
+      // Of what waits in a run no outcome is kept: it was deferred.
+      if (said.length === 0 && timesScheduled > 0)
+        said.push(`all deferred (${timesScheduled} times, in runs)`)
+      evidence.unexpectedDeadLetters.set(evidence.deadLetters.length, said.join('; '))
+    }
     const at = Number(timestamp)
     evidence.deadLetters.push({
       ...{ delivery, reason, partition, at, failedAt: deadLetter.failedAt },
