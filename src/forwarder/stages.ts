@@ -172,6 +172,7 @@ export class Stages {
       ...shared,
       decoder: parts.decoders.retries,
       callDecoder: parts.decoders.calls,
+      callsTopic: parts.topics.calls,
       readCalls: (partition, offsets) => parts.readCalls(partition, offsets),
       policy: parts.policy,
       tierDelayMs: (topic) => parts.tierDelayMs(topic),

@@ -1,6 +1,6 @@
 import { fromPairs, offsetsIn, toPairs } from '../offsets/finished-offsets.ts'
 import type { OffsetRun } from '../offsets/offset-runs.ts'
-import { deliveryIdSuffix, type Origin, type RetryDelivery } from './delivery.ts'
+import { countFault, deliveryIdSuffix, type Origin, type RetryDelivery } from './delivery.ts'
 
 /**
  * Calls that one destination is to get and that were put off without an attempt: a record of a retry tier that names
@@ -69,6 +69,16 @@ export const pairsOf = ({ runs }: CallSpan): { start: number; offsets: number[] 
   offsets: toPairs(runs, runs[0]!.start),
 })
 
+/** Far more than any version writes. */
+const mostReadCalls = 10_000
+
+/** Why a record of a retry tier cannot be a run that a forwarder wrote, in one line; null when it can. */
+export function checkRun({ calls, timesScheduled }: DeferredRun, callsTopic: string): string | null {
+  if (calls.topic !== callsTopic)
+    return `its calls lie in ${JSON.stringify(calls.topic)}, not in ${callsTopic}`
+  return countFault('timesScheduled', timesScheduled)
+}
+
 /** Null for pairs that no forwarder writes. */
 export function spanOf(
   topic: string,
@@ -79,5 +89,5 @@ export function spanOf(
   const runs = fromPairs(pairs, start)
   if (runs === null || runs.length === 0) return null
   const count = offsetsIn(runs)
-  return Number.isSafeInteger(count) && count <= maxRunCalls ? { topic, partition, runs } : null
+  return Number.isSafeInteger(count) && count <= mostReadCalls ? { topic, partition, runs } : null
 }

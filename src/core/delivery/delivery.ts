@@ -146,13 +146,13 @@ export interface DeadLetter {
 const maxCount = 1_000_000_000
 
 /** Why a record of a retry tier cannot have been written by a forwarder, in one line; null when it can. */
-export function checkRetry({
+export const checkRetry = ({
   attempts,
   timesScheduled,
-}: Pick<RetryDelivery, 'attempts' | 'timesScheduled'>): string | null {
-  if (!isCount(attempts)) return `attempts is ${attempts}, which no delivery reaches`
-  if (!isCount(timesScheduled)) return `timesScheduled is ${timesScheduled}, which no delivery reaches`
-  return null
-}
+}: Pick<RetryDelivery, 'attempts' | 'timesScheduled'>): string | null =>
+  countFault('attempts', attempts) ?? countFault('timesScheduled', timesScheduled)
 
-const isCount = (value: number): boolean => Number.isInteger(value) && value >= 0 && value <= maxCount
+export const countFault = (name: string, value: number): string | null =>
+  Number.isInteger(value) && value >= 0 && value <= maxCount
+    ? null
+    : `${name} is ${value}, which no delivery reaches`

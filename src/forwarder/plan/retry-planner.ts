@@ -1,6 +1,6 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { withoutFuture } from '../../core/delivery/clock-ahead.ts'
-import { isRun, type DeferredRun, type TierRecord } from '../../core/delivery/deferred-run.ts'
+import { checkRun, isRun, type DeferredRun, type TierRecord } from '../../core/delivery/deferred-run.ts'
 import { checkRetry, type RetryDelivery } from '../../core/delivery/delivery.ts'
 import { hopTier, isExpired, isOwnAttemptDue, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownCopy } from '../../core/own-bytes.ts'
@@ -29,6 +29,7 @@ export interface RetryPlannerParts extends PlannerParts {
   /** Of the calls that a run stands for. */
   callDecoder: RecordDecoder<AnalyticsCall>
   readCalls: ReadCalls
+  callsTopic: string
   /** The delay of the tier that a retry topic stands for, in ms. */
   tierDelayMs(topic: string): number
   policy: RetryPolicy
@@ -193,8 +194,7 @@ export class RetryPlanner implements Planner {
     const { value, timestamp } = record
     const retry = decoder.tryDecode(value)
     if (!retry) return schemas.load(decoder, partition)
-    if (isRun(retry)) return withoutFuture(retry, timestamp)
-    const fault = checkRetry(retry)
+    const fault = isRun(retry) ? checkRun(retry, this.#parts.callsTopic) : checkRetry(retry)
     if (fault !== null) throw new Refusal('undecodable', fault)
     return withoutFuture(retry, timestamp)
   }

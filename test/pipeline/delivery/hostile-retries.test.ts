@@ -1,6 +1,7 @@
 // A process that may write to a retry topic can add dead letters, and do nothing else to the forwarders.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { DeferredRun } from '../../../src/core/delivery/deferred-run.ts'
 import type { RetryDelivery } from '../../../src/core/delivery/delivery.ts'
 import { auditOf } from '../../support/audit.ts'
 import { delivery } from '../../support/replay/dead-letters.ts'
@@ -84,4 +85,40 @@ test('retries that no forwarder would write become dead letters or wait no longe
     (await auditOf(deployment)).faults.filter(({ kind }) => kind === 'gap'),
     [],
   )
+})
+
+test('runs of calls that nobody wrote become dead letters, and what lies behind them proceeds', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms', PARTITIONS_RETRY: '1' })
+  const { topics, codecs, producer } = deployment
+  const forwarder = await deployment.forwarder()
+  const receiver = await startReceiver(t)
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
+  const codec = codecs.retries('300ms')
+  await codec.ready()
+  const runOf = (given: Partial<DeferredRun>): DeferredRun => ({
+    ...{ destinationId: 'crm', urlId: null, endpointIds: ['u1'], timesScheduled: 1, from: null },
+    ...{ firstScheduledAt: Date.now(), scheduledAt: Date.now(), owner: 'member/1' },
+    calls: { topic: topics.calls, partition: 0, runs: [{ start: 0, end: 1 }] },
+    ...given,
+  })
+  const runs = [
+    runOf({ calls: { topic: 'elsewhere', partition: 0, runs: [{ start: 0, end: 1 }] } }),
+    runOf({ timesScheduled: -1 }),
+    // In a partition that there is not, and behind the end.
+    runOf({ calls: { topic: topics.calls, partition: 99, runs: [{ start: 0, end: 2 }] } }),
+    runOf({ calls: { topic: topics.calls, partition: 0, runs: [{ start: 5, end: 6 }] } }),
+  ]
+  await producer.send({
+    topic: topics.retry('300ms'),
+    messages: [
+      ...runs.map((run) => ({ key: null, value: codec.encode(run) })),
+      { key: 'u-1', value: codec.encode(retryOf('good', {})) },
+    ],
+  })
+  await counted(forwarder, dispositions('crm', 'delivered'), 1, 60_000)
+  await counted(forwarder, dispositions('none', 'dead_lettered'), 2)
+  await counted(forwarder, dispositions('crm', 'dead_lettered'), 3)
+  const reasons = (await deployment.deadLetters()).map(({ reason }) => reason).sort()
+  assert.deepEqual(reasons, [...Array<string>(3).fill('call_removed'), 'undecodable', 'undecodable'])
+  assert.equal(forwarder.problem(), null)
 })

@@ -16,6 +16,8 @@ const keptBytes = 32 * 1_024 * 1_024
 const maxWaitMs = 100
 /** What the leader does not know yet, a new one for instance. */
 const lookAgainMs = 100
+/** An offset that its leader answers nothing for is none, after so long, in ms: a new leader soon knows all there was. */
+const nothingThereMs = 10_000
 const outOfRange = 1
 
 /** Records of one partition that lie next to each other. */
@@ -36,6 +38,8 @@ interface Wanted {
   done: number
   found: FetchedRecord[]
   resolve: (found: FetchedRecord[]) => void
+  /** Since when its leader has nothing at the next offset, by `performance.now()`; null: it has, as far as is known. */
+  nothingSince: number | null
 }
 
 /**
@@ -66,7 +70,7 @@ export class StretchReader {
    */
   read(partition: number, offsets: readonly number[]): Promise<readonly FetchedRecord[]> {
     const { promise, resolve } = Promise.withResolvers<FetchedRecord[]>()
-    const wanted: Wanted = { partition, offsets, done: 0, found: [], resolve }
+    const wanted: Wanted = { partition, offsets, done: 0, found: [], resolve, nothingSince: null }
     if (this.#take(wanted)) return promise
     const waiting = this.#waiting.get(partition)
     if (waiting) waiting.push(wanted)
@@ -113,8 +117,8 @@ export class StretchReader {
           return
         }
         this.#waiting.set(partition, waiting)
-        const [{ offsets, done }] = waiting as [Wanted]
-        await this.#readFrom(partition, offsets[done]!)
+        const [first] = waiting as [Wanted]
+        await this.#readFor(first)
         succeeding()
       }
     }
@@ -131,11 +135,34 @@ export class StretchReader {
     })
   }
 
-  /** Adds the stretch that begins there. Throws as a broker that does not lead the partition, or cannot be reached. */
-  async #readFrom(partition: number, offset: number): Promise<void> {
+  async #readFor(wanted: Wanted): Promise<void> {
+    const { partition, offsets, done } = wanted
+    if (await this.#readFrom(partition, offsets[done]!)) {
+      wanted.nothingSince = null
+      return
+    }
+    const now = performance.now()
+    wanted.nothingSince ??= now
+    // Nobody has written such offsets: the record that names them is wrong.
+    if (now - wanted.nothingSince > nothingThereMs) {
+      wanted.resolve(wanted.found)
+      wanted.done = offsets.length
+      return
+    }
+    await pause(lookAgainMs, this.#stop.signal)
+  }
+
+  /**
+   * Adds the stretch that begins there; false where there is nothing. Throws as a broker that does not lead the partition,
+   * or cannot be reached.
+   */
+  async #readFrom(partition: number, offset: number): Promise<boolean> {
     if (this.#brokers.leader(this.#topic, partition) === null) await this.#brokers.refresh()
     const leader = this.#brokers.leader(this.#topic, partition)
-    if (leader === null) throw new Error(`partition ${partition} of ${this.#topic} has no leader`)
+    if (leader === null) {
+      if (partition >= (this.#brokers.partitions(this.#topic) ?? Infinity)) return false
+      throw new Error(`partition ${partition} of ${this.#topic} has no leader`)
+    }
     const connection = await this.#brokers.connection(leader)
     const place = { partition, offset, maxBytes: fetchBytes }
     const { errorCode, parts } = await fetchFrom(connection, this.#topic, [place], maxWaitMs)
@@ -146,13 +173,13 @@ export class StretchReader {
       if (low!.errorCode !== 0) throw answerError(low!.errorCode, this.#topic)
       // Retention took what lay before; a leader may also not know yet how far the others are.
       if (low!.offset > offset) this.#keep({ partition, from: offset, to: low!.offset, records: null })
-      else await pause(lookAgainMs, this.#stop.signal)
-      return
+      return low!.offset > offset
     }
     if (code !== 0 || !part) throw answerError(code, this.#topic)
     const records = await readBatches(part.records.bytes, offset, part.records.aborted, new UnpackAllowance())
-    if (records === null) await pause(lookAgainMs, this.#stop.signal)
-    else this.#keep({ partition, from: offset, to: records.lastOffset + 1, records })
+    if (records === null || records.lastOffset < offset) return false
+    this.#keep({ partition, from: offset, to: records.lastOffset + 1, records })
+    return true
   }
 
   #keep(stretch: Stretch): void {
