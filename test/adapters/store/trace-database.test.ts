@@ -68,8 +68,9 @@ test('a stored record is found by its key, once, and not under another key', asy
   assert.deepEqual(database.find('m-1'), {
     calls: [place('calls', 1), place('calls', 3)],
     traces: [retry(9)],
+    runs: [],
   })
-  assert.deepEqual(database.find('m-3'), { calls: [], traces: [] })
+  assert.deepEqual(database.find('m-3'), { calls: [], traces: [], runs: [] })
   database.caughtUp('calls', new Map([[0, 8]]), database.beginning)
   assert.deepEqual(
     database.positions().map(({ topic, next, newest }) => [topic, next, newest]),
