@@ -27,6 +27,7 @@ const starts: Readonly<Record<string, Start>> = {
   secrets: ['rotate --dry-run', 0, /^0 secrets would be encrypted again under key [0-9a-f]{8}\n$/],
   settings: ['history', 0, /source_created\n {2}\+ source shop\n/],
   tokens: ['list', 0, /^no tokens but ADMIN_TOKEN; /],
+  plans: ['list', 0, /^no plans; /],
   audiences: ['list', 0, /^none\n$/],
   traits: ['list', 0, /^none\n$/],
   'delete-user': ['u-1 --dry-run', 0, /^1 user would be erased at shop; /],

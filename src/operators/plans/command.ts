@@ -71,7 +71,7 @@ const update: CommandShape = {
 }
 
 const list: CommandShape = {
-  none: 'none',
+  none: 'no plans; `postrider plans create --help` shows how to add one',
   row: {
     headings: ['ID', 'NAME', 'EVENTS', 'UNKNOWN EVENTS', 'SOURCES'],
     of: ({ id, name, events, unknownEvents, sourceIds }: PlanView) => [

@@ -71,7 +71,11 @@ export const overviewSchema = z
       .object(deliveryShape)
       .describe('Records that were for no destination, or were no calls; in `totals` too.'),
     lag: count.nullable().describe('Calls that are not finished; null without a live forwarder.'),
-    waitingInTiers: count.nullable().describe('Retries that are not finished, due or not.'),
+    waitingInTiers: count
+      .nullable()
+      .describe(
+        'Records of the retry tiers that are not finished, due or not: each is a retry, or stands for up to 200 calls that were deferred.',
+      ),
     retriesOverdueMs: count
       .nullable()
       .describe('For how long the retry that is most overdue has been due; null if not known.'),

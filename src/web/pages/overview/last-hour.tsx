@@ -49,7 +49,7 @@ export function LastHour({ overview, stats }: { overview: OverviewAnswer; stats:
         <Step
           name="Waiting for a retry"
           count={waitingInTiers}
-          note={`now; ${countText(totals.retried + totals.deferred)} scheduled`}
+          note={`records in the tiers, now, some of many calls; ${countText(totals.retried + totals.deferred)} calls scheduled`}
           why="No forwarder is running"
         />
         <Step
