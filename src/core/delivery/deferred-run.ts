@@ -38,6 +38,9 @@ export type TierRecord = RetryDelivery | DeferredRun
 
 export const isRun = (record: TierRecord): record is DeferredRun => 'calls' in record
 
+/** What becomes of a `delete` is recorded one by one, for the deletion request that waits for it. */
+export const canLieInRun = ({ type }: { type: string }): boolean => type !== 'delete'
+
 /** The most calls of one run. Its record is finished with the last of them: a crash before that repeats the others. */
 export const maxRunCalls = 200
 /**

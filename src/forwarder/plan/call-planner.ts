@@ -3,6 +3,7 @@ import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { checkCall, allowsWebhooks } from '../../core/call/check-call.ts'
 import { redacted, type Redaction } from '../../core/call/redaction.ts'
+import { canLieInRun } from '../../core/delivery/deferred-run.ts'
 import type { Delivery, Origin } from '../../core/delivery/delivery.ts'
 import { CallValues } from '../../core/expression/call-values.ts'
 import type { NotPlannedReason, PlannedDestination, SkipReason } from '../../core/ledger/delivery-event.ts'
@@ -196,7 +197,7 @@ export class CallPlanner implements Planner {
     const putOff: { destination: DestinationRuntime; refusal: Refused }[] = []
     const taken = destinations.filter((destination) => {
       const { endpoints } = destination
-      if (!isRefusedByAll(endpoints, false, now)) return true
+      if (!canLieInRun(call) || !isRefusedByAll(endpoints, false, now)) return true
       const refusal = settler.refusalOf(deferralsOf(endpoints, false, 1, now))
       if (refusal) putOff.push({ destination, refusal })
       return refusal === null

@@ -1,5 +1,5 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import type { DeferredRun } from '../../core/delivery/deferred-run.ts'
+import { canLieInRun, type DeferredRun } from '../../core/delivery/deferred-run.ts'
 import {
   urlIdOf,
   type DeadLetterReason,
@@ -155,8 +155,8 @@ export class Settler implements DeliverySettler {
   }
 
   /** That all that need be known of a delivery is where its call lies: nothing was tried, and nothing was changed. */
-  #canRefer({ work, wasScheduled, attempts }: ActiveDelivery): boolean {
-    return attempts === 0 && (work.isOfRun || !wasScheduled)
+  #canRefer({ delivery, work, wasScheduled, attempts }: ActiveDelivery): boolean {
+    return attempts === 0 && canLieInRun(delivery) && (work.isOfRun || !wasScheduled)
   }
 
   /** That it is due within the window still when it waited to be published. */
