@@ -111,14 +111,20 @@ test('a user who is erased while calls are put off gets none of them, and all ot
   await connect(deployment, first, { id: 'crm', urls: [receiver.url] })
   await opened(deployment, first)
   await deployment.produce(callsOf(40))
+  await deployment.produce([someCall({ messageId: 'd', type: 'delete', userId: 'u-30', sourceId: 'crm' })])
   await deployment.drained()
   await first.stop()
+  const copied = (await deployment.read(deployment.topics.retry('2s'))).map(({ value }) =>
+    deployment.codecs.retries('2s').decode(value),
+  )
+  const deletes = (await Promise.all(copied)).filter((each) => !isRun(each) && each.type === 'delete')
+  assert.equal(deletes.length, 1, 'its deletion request follows each delete by itself')
   await appendErasures(deployment, { sourceId: 'crm', userId: 'u-30' })
   receiver.answer({ status: 200 })
   const before = receiver.requests.length
   const second = await deployment.forwarder()
   await counted(second, dispositions('crm', 'erased'), 1, 30_000)
-  await counted(second, dispositions('crm', 'delivered'), 59, 30_000)
+  await counted(second, dispositions('crm', 'delivered'), 60, 30_000)
   const ids = new Set(receiver.requests.slice(before).map((request) => request.json().messageId))
   assert.ok(!ids.has('m-30') && ids.has('m-31') && ids.has('m-29'))
   await second.stop()
