@@ -194,6 +194,32 @@ for (const way of Object.values(ways))
     for (const host of asked) assert.ok([new URL(url).host, proxy.host].includes(host), host)
   })
 
+/** What a browser does in a frame of another site, or where its user blocks cookies. */
+const blockStorage = `
+for (const name of ['localStorage', 'sessionStorage', 'indexedDB'])
+  Object.defineProperty(window, name, {
+    get() { throw new DOMException('Access is denied for this document.', 'SecurityError') },
+  })
+Object.defineProperty(Document.prototype, 'cookie', { get: () => '', set() {} })
+`
+
+for (const way of [...Object.values(ways), segmentsOwn])
+  test(`${way.name}: where a page may store nothing, its calls arrive all the same`, async (t) => {
+    const { receiver, deployment, pageOf } = await underTest(t)
+    await deployment.forwarder()
+    const url = await pageOf(way, everyCall)
+    const { page } = await visitor(t)
+    await page.addInitScript(blockStorage)
+    await page.goto(url)
+    await assert.rejects(page.evaluate('localStorage.length'), /Access is denied/)
+    const requests = await receiver.waitFor(5, 60_000)
+    assert.deepEqual(
+      new Set(requests.map((request) => request.json().type)),
+      new Set(['page', 'identify', 'track', 'group', 'alias']),
+    )
+    for (const { signature } of requests) assert.equal(signature, 'valid')
+  })
+
 test('a page view of each address that an app shows without loading a page, with its own address', async (t) => {
   const { deployment, pageOf } = await underTest(t)
   const url = await pageOf(ways.npm, blockWith('js', 'pushState', ''))
