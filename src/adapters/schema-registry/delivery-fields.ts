@@ -47,40 +47,31 @@ export const tierRecords: Mapping<KeyedTierRecord> = {
   },
 }
 
-const noBytes = new Uint8Array(0)
+/** What only one delivery has. */
+const ofNoDelivery: Omit<RetryFields, keyof DeferredRun | 'origin' | 'run'> = {
+  id: '',
+  messageId: '',
+  sourceId: '',
+  userIds: [],
+  key: null,
+  type: 'unknown',
+  body: new Uint8Array(0),
+  attempts: runAttempts,
+  firstAttemptAt: null,
+  notBefore: null,
+  outcomes: [],
+  lastResponse: null,
+}
 
-function fieldsOfRun(run: DeferredRun): RetryFields {
-  const {
-    destinationId,
-    urlId,
-    endpointIds,
-    calls,
-    timesScheduled,
-    firstScheduledAt,
-    scheduledAt,
-    owner,
-    from,
-  } = run
+function fieldsOfRun({ urlId, calls, ...shared }: DeferredRun): RetryFields {
   const { start, offsets } = pairsOf(calls)
-  return {
-    ...{ id: '', messageId: '', sourceId: '', destinationId, userIds: [], key: null, type: 'unknown' },
-    ...{
-      body: noBytes,
-      endpointIds,
-      attempts: runAttempts,
-      timesScheduled,
-      firstAttemptAt: null,
-      firstScheduledAt,
-    },
-    ...{ notBefore: null, outcomes: [], lastResponse: null, scheduledAt, owner, from },
-    origin: { topic: calls.topic, partition: calls.partition, offset: start, appendedAt: null },
-    run: { urlId, offsets },
-  }
+  const origin = { topic: calls.topic, partition: calls.partition, offset: start, appendedAt: null }
+  return { ...ofNoDelivery, ...shared, origin, run: { urlId, offsets } }
 }
 
 function runOf(fields: RetryFields, { urlId, offsets }: RunFields): DeferredRun {
-  const { destinationId, endpointIds, timesScheduled, firstScheduledAt, scheduledAt, owner, from, origin } =
-    fields
+  const { destinationId, endpointIds, timesScheduled, firstScheduledAt } = fields
+  const { scheduledAt, owner, from, origin } = fields
   const { topic, partition, offset } = origin
   const calls = spanOf(topic, partition, offset, offsets)
   if (calls === null || firstScheduledAt === null)
@@ -88,19 +79,8 @@ function runOf(fields: RetryFields, { urlId, offsets }: RunFields): DeferredRun 
       'undecodable',
       `the deliveries for ${destinationId} name no calls that can be read`,
     )
-  return {
-    ...{
-      destinationId,
-      urlId,
-      endpointIds,
-      calls,
-      timesScheduled,
-      firstScheduledAt,
-      scheduledAt,
-      owner,
-      from,
-    },
-  }
+  const times = { timesScheduled, firstScheduledAt, scheduledAt }
+  return { destinationId, urlId, endpointIds, calls, ...times, owner, from }
 }
 
 export const deadLetters: Mapping<DeadLetter> = {

@@ -1,6 +1,6 @@
 import { fromPairs, offsetsIn, toPairs } from '../offsets/finished-offsets.ts'
 import type { OffsetRun } from '../offsets/offset-runs.ts'
-import { countFault, deliveryIdSuffix, type Origin, type RetryDelivery } from './delivery.ts'
+import { countFault, deliveryIdSuffix, type Delivery, type Origin, type RetryDelivery } from './delivery.ts'
 
 /**
  * Calls that one destination is to get and that were put off without an attempt: a record of a retry tier that names
@@ -59,6 +59,40 @@ export function* offsetsOf({ runs }: CallSpan): Iterable<number> {
 /** The id that the delivery of a call has in the run. */
 export const deliveryIdIn = ({ destinationId, urlId }: DeferredRun, messageId: string): string =>
   messageId + deliveryIdSuffix(destinationId, urlId)
+
+/** What a call brings to its delivery. */
+export type OfCall = Pick<Delivery, 'messageId' | 'sourceId' | 'userIds' | 'type' | 'body'> & {
+  /** As an origin's. */
+  appendedAt: number | null
+}
+
+/** The delivery of the run's call at this offset. @param from the record that the run lies in */
+export function deliveryIn(
+  run: DeferredRun,
+  offset: number,
+  from: Origin | null,
+  { appendedAt, ...ofCall }: OfCall,
+): RetryDelivery {
+  const { destinationId, endpointIds, timesScheduled, firstScheduledAt, scheduledAt, owner, calls } = run
+  const { topic, partition } = calls
+  return {
+    ...ofCall,
+    id: deliveryIdIn(run, ofCall.messageId),
+    destinationId,
+    endpointIds,
+    attempts: 0,
+    timesScheduled,
+    firstAttemptAt: null,
+    firstScheduledAt,
+    notBefore: null,
+    outcomes: [],
+    lastResponse: null,
+    origin: { topic, partition, offset, appendedAt },
+    scheduledAt,
+    owner,
+    from,
+  }
+}
 
 /** Where each of its deliveries came from: a call's record, or for all of them the tier's. */
 export function* placesBefore({ from, calls }: DeferredRun): Iterable<Omit<Origin, 'appendedAt'>> {

@@ -2,7 +2,7 @@ import { usersOf } from '../../core/call/analytics-call.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { checkCall } from '../../core/call/check-call.ts'
 import { redacted } from '../../core/call/redaction.ts'
-import { deliveryIdIn, offsetsOf, type DeferredRun } from '../../core/delivery/deferred-run.ts'
+import { deliveryIn, offsetsOf, type DeferredRun, type OfCall } from '../../core/delivery/deferred-run.ts'
 import type { RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { AssignedPartition, Block, RecordProgress, Work } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
@@ -16,6 +16,11 @@ export type ReadCalls = (partition: number, offsets: readonly number[]) => Promi
 
 /** Calls that are asked for at once: a run of large ones must not fill the memory. */
 const readAtOnce = 128
+
+const unknownCall: OfCall = {
+  ...{ messageId: '', sourceId: '', userIds: [], type: 'track' },
+  ...{ body: new Uint8Array(0), appendedAt: null },
+}
 
 /** A call of a run as a delivery that came due. */
 export interface DueMember {
@@ -95,57 +100,20 @@ export class DueRun {
     const { call, fault } = checkCall(decoded)
     if (fault !== null) throw new Refusal('invalid_call', fault)
     const { redaction } = destination
-    const { scheduledAt, owner, endpointIds, timesScheduled, firstScheduledAt, destinationId } = this.run
-    const { topic, partition: of } = this.run.calls
-    const retry: RetryDelivery = {
-      id: deliveryIdIn(this.run, call.messageId),
+    const retry = deliveryIn(this.run, record.offset, this.work.place, {
       messageId: call.messageId,
       sourceId: call.sourceId,
-      destinationId,
       userIds: usersOf(call),
       type: call.type as Exclude<typeof call.type, 'unknown'>,
       body: Buffer.from(renderBody(redaction === null ? call : redacted(call, redaction))),
-      endpointIds,
-      attempts: 0,
-      timesScheduled,
-      firstAttemptAt: null,
-      firstScheduledAt,
-      notBefore: null,
-      outcomes: [],
-      lastResponse: null,
-      origin: { topic, partition: of, offset: record.offset, appendedAt: record.timestamp },
-      scheduledAt,
-      owner,
-      from: this.work.place,
-    }
+      appendedAt: record.timestamp,
+    })
     return (this.#member = { retry, key: keyOf(record.key) })
   }
 
   /** A call that is gone, as far as it is known. */
   lost(): RetryDelivery {
-    const { destinationId, endpointIds, timesScheduled, firstScheduledAt, scheduledAt, owner, calls } =
-      this.run
-    const { topic, partition } = calls
-    return {
-      ...{
-        id: deliveryIdIn(this.run, ''),
-        messageId: '',
-        sourceId: '',
-        destinationId,
-        userIds: [],
-        type: 'track',
-      },
-      ...{
-        body: new Uint8Array(0),
-        endpointIds,
-        attempts: 0,
-        timesScheduled,
-        firstAttemptAt: null,
-        firstScheduledAt,
-      },
-      ...{ notBefore: null, outcomes: [], lastResponse: null, scheduledAt, owner, from: this.work.place },
-      origin: { topic, partition, offset: this.#next, appendedAt: null },
-    }
+    return deliveryIn(this.run, this.#next, this.work.place, unknownCall)
   }
 
   /** Takes the next call; with the last one the run is taken. */

@@ -1,6 +1,6 @@
 // Calls that are put off without an attempt: a record of a tier names where they lie, and holds no copy of them.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { countOf, isRun, type DeferredRun } from '../../../src/core/delivery/deferred-run.ts'
 import { auditOf } from '../../support/audit.ts'
 import { someCall } from '../../support/calls/calls.ts'
@@ -44,6 +44,25 @@ async function opened(deployment: Deployment, forwarder: Parameters<typeof sampl
   await until(() => sampleOf(forwarder, gauge) === 1, 10_000, 'an open breaker')
 }
 
+/** A destination whose receiver answers 503, and whose breaker is open. */
+async function downEndpoint(t: TestContext, deployment: Deployment) {
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 })
+  const forwarder = await deployment.forwarder()
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
+  await opened(deployment, forwarder)
+  return { receiver, forwarder }
+}
+
+/** Ends the pause, and resolves with what its replay says once it is through. */
+async function resumed(deployment: Deployment, pauseId: string) {
+  const { settings } = deployment
+  const console = await startConsole(deployment)
+  await settings.execute({ type: 'resume_destination', id: 'crm', pauseId, at: Date.now() })
+  await until(() => settings.state.replays.has(`held-${pauseId}`), 30_000)
+  return replayIn(console, `held-${pauseId}`, 'finished', 90_000)
+}
+
 test('calls for an endpoint that is down lie in the tiers as few small records, and arrive once each when it is back', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1s,2s' })
   const receiver = await startReceiver(t, { secret: 's3cret' })
@@ -77,11 +96,7 @@ test('calls for an endpoint that is down lie in the tiers as few small records, 
 
 test('what waits in a run is shown for each of its calls, by why and in the audit', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '20s' })
-  const receiver = await startReceiver(t)
-  receiver.answer({ status: 503 })
-  const forwarder = await deployment.forwarder()
-  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
-  await opened(deployment, forwarder)
+  const { forwarder } = await downEndpoint(t, deployment)
   await deployment.produce(callsOf(50))
   await deployment.drained()
   const { run } = (await runsIn(deployment))[0]!
@@ -107,11 +122,7 @@ test('what waits in a run is shown for each of its calls, by why and in the audi
 
 test('a user who is erased while calls are put off gets none of them, and all others arrive', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '2s' })
-  const receiver = await startReceiver(t)
-  receiver.answer({ status: 503 })
-  const first = await deployment.forwarder()
-  await connect(deployment, first, { id: 'crm', urls: [receiver.url] })
-  await opened(deployment, first)
+  const { receiver, forwarder: first } = await downEndpoint(t, deployment)
   await deployment.produce(callsOf(40))
   await deployment.produce([someCall({ messageId: 'd', type: 'delete', userId: 'u-30', sourceId: 'crm' })])
   await deployment.drained()
@@ -137,11 +148,7 @@ test('a user who is erased while calls are put off gets none of them, and all ot
 test('a run that comes due while its destination is paused is held as a whole, and sent once by the end of the pause', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1s' })
   const { settings } = deployment
-  const receiver = await startReceiver(t)
-  receiver.answer({ status: 503 })
-  const forwarder = await deployment.forwarder()
-  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
-  await opened(deployment, forwarder)
+  const { receiver, forwarder } = await downEndpoint(t, deployment)
   await deployment.produce(callsOf(300))
   await deployment.drained()
   const pauseId = 'p1'
@@ -149,10 +156,7 @@ test('a run that comes due while its destination is paused is held as a whole, a
   await until(() => sampleOf(forwarder, dispositions('crm', 'held')) >= 320, 30_000, 'that all is held')
   receiver.answer({ status: 200 })
   const before = receiver.requests.length
-  const console = await startConsole(deployment)
-  await settings.execute({ type: 'resume_destination', id: 'crm', pauseId, at: Date.now() })
-  await until(() => settings.state.replays.has(`held-${pauseId}`), 30_000)
-  const { totals } = await replayIn(console, `held-${pauseId}`, 'finished', 90_000)
+  const { totals } = await resumed(deployment, pauseId)
   assert.equal(totals.held, 320)
   await receiver.waitFor(before + 320, 30_000)
   const ids = receiver.requests.slice(before).map(({ headers }) => headers['idempotency-key'])
@@ -166,11 +170,7 @@ test('a run that comes due while its destination is paused is held as a whole, a
 test('a run that was begun when its destination is paused is held in what is left of it, and nothing comes twice', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1s' })
   const { settings } = deployment
-  const receiver = await startReceiver(t)
-  receiver.answer({ status: 503 })
-  const forwarder = await deployment.forwarder()
-  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
-  await opened(deployment, forwarder)
+  const { receiver, forwarder } = await downEndpoint(t, deployment)
   await deployment.produce(callsOf(300))
   await deployment.drained()
   // Soon enough for the ramp to begin, and too slow for it to end.
@@ -186,10 +186,7 @@ test('a run that was begun when its destination is paused is held in what is lef
   await until(() => ended() >= 320, 30_000, 'that the rest is held')
   assert.ok(sampleOf(forwarder, dispositions('crm', 'held')) > 0, 'something was left to hold')
   receiver.answer({ status: 200 })
-  const console = await startConsole(deployment)
-  await settings.execute({ type: 'resume_destination', id: 'crm', pauseId, at: Date.now() })
-  await until(() => settings.state.replays.has(`held-${pauseId}`), 30_000)
-  await replayIn(console, `held-${pauseId}`, 'finished', 90_000)
+  await resumed(deployment, pauseId)
   await counted(forwarder, dispositions('crm', 'delivered'), 320, 30_000)
   const taken = receiver.requests.slice(sampleOf(forwarder, failed))
   assert.equal(new Set(taken.map(({ headers }) => headers['idempotency-key'])).size, 320)
@@ -201,11 +198,7 @@ test('a run that was begun when its destination is paused is held in what is lef
 
 test('calls that retention removed while they were put off are dead letters of their own, and are said loudly', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '2s' })
-  const receiver = await startReceiver(t)
-  receiver.answer({ status: 503 })
-  const first = await deployment.forwarder()
-  await connect(deployment, first, { id: 'crm', urls: [receiver.url] })
-  await opened(deployment, first)
+  const { receiver, forwarder: first } = await downEndpoint(t, deployment)
   await deployment.produce(callsOf(30))
   await deployment.drained()
   await first.stop()
@@ -229,11 +222,7 @@ test('calls that retention removed while they were put off are dead letters of t
 
 test('while an endpoint answers 503 for a whole window, each call is tried at least once before it is given up', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', RETRY_WINDOW: '12s' })
-  const receiver = await startReceiver(t)
-  receiver.answer({ status: 503 })
-  const forwarder = await deployment.forwarder()
-  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
-  await opened(deployment, forwarder)
+  const { receiver, forwarder } = await downEndpoint(t, deployment)
   await deployment.produce(callsOf(800))
   // As a sender does that heard no answer.
   await deployment.produce(callsOf(30))

@@ -1,4 +1,4 @@
-import { deliveryIdIn, isRun, offsetsOf, type DeferredRun } from '../../../src/core/delivery/deferred-run.ts'
+import { deliveryIn, isRun, offsetsOf, type DeferredRun } from '../../../src/core/delivery/deferred-run.ts'
 import type { RetryDelivery } from '../../../src/core/delivery/delivery.ts'
 import type { Deployment } from '../deployment/deployment.ts'
 
@@ -21,38 +21,11 @@ export async function tierDeliveries(
 }
 
 function membersOf(run: DeferredRun, ids: ReadonlyMap<string, string>): RetryDelivery[] {
-  const { calls, destinationId, endpointIds, timesScheduled, firstScheduledAt, scheduledAt, owner, from } =
-    run
-  const { topic, partition } = calls
-  return [...offsetsOf(calls)].map((offset) => {
-    const messageId = ids.get(`${partition}/${offset}`) ?? ''
-    const origin = { topic, partition, offset, appendedAt: null }
-    return {
-      ...{
-        id: deliveryIdIn(run, messageId),
-        messageId,
-        sourceId: '',
-        destinationId,
-        userIds: [],
-        type: 'track',
-      },
-      ...{
-        body: Buffer.alloc(0),
-        endpointIds,
-        attempts: 0,
-        timesScheduled,
-        firstAttemptAt: null,
-        firstScheduledAt,
-      },
-      ...{
-        notBefore: null,
-        outcomes: [],
-        lastResponse: null,
-        scheduledAt,
-        owner,
-        from: from ?? origin,
-        origin,
-      },
-    }
-  })
+  const { topic, partition } = run.calls
+  return [...offsetsOf(run.calls)].map((offset) =>
+    deliveryIn(run, offset, run.from ?? { topic, partition, offset, appendedAt: null }, {
+      messageId: ids.get(`${partition}/${offset}`) ?? '',
+      ...{ sourceId: '', userIds: [], type: 'track', body: Buffer.alloc(0), appendedAt: null },
+    }),
+  )
 }
