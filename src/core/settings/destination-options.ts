@@ -117,33 +117,12 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
         usage('types', `call type "${type}" is named twice`)
     }
   }
-  if (events) {
-    if (events.length === 0) usage('events', 'at least one event is needed')
-    if (events.length > maxEvents)
-      usage('events', `${events.length} events are given, at most ${maxEvents} are allowed`)
-    events.forEach((event, index) => {
-      if (event === '' || event.length > maxEventNameLength)
-        usage(
-          'events',
-          `event ${index + 1} is ${event.length} characters long, 1-${maxEventNameLength} are allowed`,
-        )
-      if (events.indexOf(event) < index) usage('events', `event ${JSON.stringify(event)} is named twice`)
-    })
-  }
-  if (consent) {
-    if (consent.length === 0) usage('consent', 'at least one category is needed')
-    if (consent.length > maxConsentCategories)
-      usage('consent', `${consent.length} categories are given, at most ${maxConsentCategories} are allowed`)
-    consent.forEach((category, index) => {
-      if (category === '' || category.length > maxConsentLength)
-        usage(
-          'consent',
-          `category ${index + 1} is ${category.length} characters long, 1-${maxConsentLength} are allowed`,
-        )
-      if (consent.indexOf(category) < index)
-        usage('consent', `category ${JSON.stringify(category)} is named twice`)
-    })
-  }
+  if (events)
+    faults.push(...namesFaults('events', ['event', 'events'], events, maxEvents, maxEventNameLength))
+  if (consent)
+    faults.push(
+      ...namesFaults('consent', ['category', 'categories'], consent, maxConsentCategories, maxConsentLength),
+    )
   if (typeof maxRate === 'string' && parseRate(maxRate, maxAttemptCount) === null)
     usage('maxRate', `${JSON.stringify(maxRate)} is no rate: it takes ${maxRateForm}`)
   if (typeof maxInFlight === 'number' && !isWithin(maxInFlight, 1, mostInFlight))
@@ -152,6 +131,26 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
   if (fault !== null) usage('where', `the expression cannot be used: ${fault}${expressionHint(fault)}`)
   if (drop) for (const phrase of dropFaults(drop)) usage('drop', phrase)
   return faults
+}
+
+/** What is wrong with a list of names, of which there are so many at most, each so long at most. */
+function namesFaults(
+  field: string,
+  [one, many]: readonly [one: string, many: string],
+  names: readonly string[],
+  maxNames: number,
+  maxLength: number,
+): Fault[] {
+  const messages: string[] = []
+  if (names.length === 0) messages.push(`at least one ${one} is needed`)
+  if (names.length > maxNames)
+    messages.push(`${names.length} ${many} are given, at most ${maxNames} are allowed`)
+  names.forEach((name, index) => {
+    if (name === '' || name.length > maxLength)
+      messages.push(`${one} ${index + 1} is ${name.length} characters long, 1-${maxLength} are allowed`)
+    if (names.indexOf(name) < index) messages.push(`${one} ${JSON.stringify(name)} is named twice`)
+  })
+  return messages.map((message) => ({ code: 'usage', field, message }))
 }
 
 /** For what people write first; the faults are those of the library. */
