@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
-import { BucketFile, bucketOf, buckets } from '../why/trace-database.ts'
+import { BucketFile, bucketOf, buckets } from './bucket-file.ts'
 import { sameJson } from '../../core/json/parse-json.ts'
 import { PostriderError } from '../../errors.ts'
 import type { KeySet } from '../audit/audit.ts'

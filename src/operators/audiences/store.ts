@@ -9,7 +9,7 @@ import { fetchRanges, type TopicRange } from '../../adapters/kafka/read/topic-of
 import type { TopicRecord } from '../../adapters/kafka/read/topic-record.ts'
 import type { Logger } from '../../adapters/log.ts'
 import type { RecordCodec } from '../../adapters/schema-registry/record-codec.ts'
-import { bucketOf, buckets } from '../why/trace-database.ts'
+import { bucketOf, buckets } from './bucket-file.ts'
 import { TopicView } from '../../adapters/store/topic-view.ts'
 import { inTransaction, openView } from '../../adapters/store/view-file.ts'
 import type { Membership, PlacedMembership } from '../../core/audience/membership.ts'

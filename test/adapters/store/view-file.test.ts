@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { BucketFile } from '../../../src/operators/why/trace-database.ts'
+import { BucketFile } from '../../../src/operators/audiences/bucket-file.ts'
 import { openView } from '../../../src/adapters/store/view-file.ts'
 import { temporaryFolder } from '../../support/deployment/rig.ts'
 

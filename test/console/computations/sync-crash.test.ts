@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { bucketOf } from '../../../src/operators/why/trace-database.ts'
+import { bucketOf } from '../../../src/operators/audiences/bucket-file.ts'
 import { checkTold, Topics, work } from '../../support/killed-syncs.ts'
 
 const members = (users: readonly string[]) => [{ users, values: null, member: true }]
