@@ -11,7 +11,7 @@ import { PostriderError } from '../errors.ts'
 import { superviseParts } from '../supervisor.ts'
 import { deploymentNames } from './check-start.ts'
 import { loadContext, type Context } from './context.ts'
-import { stopSignal } from './io.ts'
+import { io, stopSignal } from './io.ts'
 import { openCollector } from './open-collector.ts'
 import { openConsole } from './open-console.ts'
 import { openForwarder } from './open-forwarder.ts'
@@ -44,6 +44,7 @@ export async function runParts(names: readonly PartName[], command: Command): Pr
   const context = loadContext(command, { longLived: true })
   const { config, log } = context
   const signal = stopSignal()
+  const { ownsProcess } = io()
   const shared: SharedCounts = { produceDurations: new ProduceDurations(), logCounts: new LogCounts() }
   const opened = names.map((name): OpenPart<Exposed> => partMakers[name]({ ...context, ...shared }))
   const page = new MetricsPage()
@@ -63,7 +64,7 @@ export async function runParts(names: readonly PartName[], command: Command): Pr
       log.error(
         `not stopped within ${stopWithinMs / 1_000} s, so ended: what Kafka has not acknowledged as committed is sent again`,
       )
-      process.exit(1)
+      if (ownsProcess) process.exit(1)
     }
     setTimeout(end, stopWithinMs).unref()
   })
