@@ -290,7 +290,6 @@ export class StatisticsDatabase implements StatisticsStore {
     inTransaction(this.#db, () => {
       const chains = this.#db.prepare('SELECT key, state FROM chains').all()
       const summaries = this.#db.prepare('SELECT * FROM summaries').all()
-      const positions = this.#db.prepare('SELECT * FROM positions').all()
       saved = {
         revision: this.#revision(),
         state: {
@@ -304,15 +303,21 @@ export class StatisticsDatabase implements StatisticsStore {
             ]),
           ),
         },
-        positions: new Map(
-          positions.map(({ partition, next, newest }) => [
-            Number(partition),
-            { next: Number(next), newest: Number(newest) },
-          ]),
-        ),
+        positions: this.positions(),
       }
     })
     return saved!
+  }
+
+  /** By partition of the ledger, from where on it is not folded yet. */
+  positions(): SavedFold['positions'] {
+    const positions = this.#db.prepare('SELECT * FROM positions').all()
+    return new Map(
+      positions.map(({ partition, next, newest }) => [
+        Number(partition),
+        { next: Number(next), newest: Number(newest) },
+      ]),
+    )
   }
 
   /**

@@ -76,7 +76,7 @@ export class Statistics {
       kafka: options.kafka,
       log: options.log,
       positions: () =>
-        [...this.database.saved().positions].map(([partition, each]) => ({
+        [...this.database.positions()].map(([partition, each]) => ({
           topic: topics.deliveries,
           partition,
           ...each,
