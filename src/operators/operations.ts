@@ -5,6 +5,7 @@ import { auditOperations } from './audit/operations.ts'
 import { deadLetterOperations } from './dead-letters/operations.ts'
 import { deletionOperations } from './deletions/operations.ts'
 import { destinationOperations, pauseOperations } from './destinations/operations.ts'
+import { infrastructureOperations } from './infrastructure/operations.ts'
 import { tailOperations } from './live/operations.ts'
 import { planOperations } from './plans/operations.ts'
 import { replayJobOperations } from './replay/operations.ts'
@@ -37,6 +38,7 @@ export const operations: readonly Operation[] = [
   ...attemptOperations,
   ...userOperations,
   ...systemOperations,
+  ...infrastructureOperations,
   ...auditOperations,
   ...secretOperations,
   ...settingsOperations,

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { parseDuration, isoOrNull } from '../../core/duration.ts'
 import { wrongField } from '../check.ts'
-import { infrastructureSchema } from '../infrastructure/infrastructure.ts'
 import { operation, type Operation } from '../operation.ts'
 import {
   attemptShape,
@@ -224,17 +223,6 @@ export const systemOperations: Operation[] = [
         status: 200,
         body: { asOf, collectorUrl, processes: processViews(store.processes(), now()) },
       }
-    },
-  }),
-  operation({
-    id: 'showInfrastructure',
-    route: 'GET /infrastructure',
-    command: 'infrastructure',
-    role: 'reader',
-    summary: 'Kafka, the schema registry and the topics: whether they answer, and what is wrong with them',
-    success: { status: 200, description: 'Their state now.', schema: infrastructureSchema },
-    async handle(_, { infrastructure }) {
-      return { status: 200, body: await infrastructure.show() }
     },
   }),
 ]
