@@ -47,12 +47,10 @@ export function addSdkRoutes(app: FastifyInstance, options: SdkRoutesOptions): v
     { isDisabledToo = false } = {},
   ): Promise<Source | null> => {
     const found = await sourceOf(options.collector(), key)
-    const answer =
-      'status' in found ? found : found.enabled || isDisabledToo ? null : sdkSourceDisabled(found.id)
-    if (answer === null) return found as Source
+    if (!('status' in found) && (found.enabled || isDisabledToo)) return found
     // A key that was just made, and a source that was just enabled, are not refused for longer than this.
     reply.header('Cache-Control', 'no-store')
-    send(reply, answer)
+    send(reply, 'status' in found ? found : sdkSourceDisabled(found.id))
     return null
   }
   const document = (
