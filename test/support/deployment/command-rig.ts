@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process'
-import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Admin, Kafka } from 'kafkajs'
@@ -10,6 +9,7 @@ import { fetchRange } from '../../../src/adapters/kafka/read/topic-offsets.ts'
 import type { TopicRecord } from '../../../src/adapters/kafka/read/topic-record.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
 import { bareEnv } from './bare-env.ts'
+import { ownFolder } from './own-folder.ts'
 import { runHere, type CommandResult } from './program-here.ts'
 import { silentLog as log } from '../silent-log.ts'
 
@@ -46,7 +46,7 @@ export function startProgram(
   env: Record<string, string | undefined>,
   args: readonly string[],
 ): RunningCommand {
-  const child = spawn(process.execPath, [main, ...args], { cwd: tmpdir(), env })
+  const child = spawn(process.execPath, [main, ...args], { cwd: ownFolder(), env })
   t.after(() => child.kill('SIGKILL'))
   endWithThisProcess(child)
   let [stdout, stderr] = ['', '']

@@ -1,11 +1,11 @@
 // The program in the process of the test, which costs a tenth of a process of its own.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { Readable, Writable } from 'node:stream'
 import type { ProgramIo } from '../../../src/cli/io.ts'
 import { runProgram } from '../../../src/cli/program.ts'
 import type { Environment } from '../../../src/config/read-environment.ts'
+import { ownFolder } from './own-folder.ts'
 
 export interface CommandResult {
   status: number | null
@@ -18,7 +18,7 @@ export interface GivenToProgram {
   env: Environment
   /** On stdin. */
   input?: string | Uint8Array
-  /** Else one that is not the project's. */
+  /** Else a folder of this process's own. */
   cwd?: string
 }
 
@@ -51,7 +51,7 @@ export async function runHere(
   return { status: Number(io.exitCode ?? 0), stdout: io.stdout.text, stderr: io.stderr.text }
 }
 
-export function testIo({ env, input, cwd = tmpdir() }: GivenToProgram, stopping: AbortSignal) {
+export function testIo({ env, input, cwd = ownFolder() }: GivenToProgram, stopping: AbortSignal) {
   return {
     env,
     cwd,
