@@ -133,7 +133,7 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
   return faults
 }
 
-/** What is wrong with a list of names, of which there are so many at most, each so long at most. */
+/** What is wrong with a list of names: `maxNames` of them at most, each of at most `maxLength` characters. */
 function namesFaults(
   field: string,
   [one, many]: readonly [one: string, many: string],
