@@ -1,7 +1,8 @@
 // Runs test files side by side, each in a process of its own, as many at a time as the machine has room for.
+import { readFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { pathToFileURL } from 'node:url'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,6 +14,8 @@ export interface RunOptions {
   /** For one test. */
   timeoutMs: number
   cwd: string
+  /** Where each file's process says what it took of the processors. */
+  cpuFile: string
 }
 
 export interface RunResult {
@@ -75,13 +78,13 @@ export async function runTestFiles(files: readonly string[], options: RunOptions
   }
   await Promise.all(running.values())
 
+  const cpu = await cpuSeconds(options)
   const slowest = [...seconds].sort(([, a], [, b]) => b - a).slice(0, maxSlowest)
   if (files.length > maxSlowest)
-    for (const [file, each] of slowest)
-      reporter.write({
-        type: 'test:diagnostic',
-        data: { nesting: 0, message: `${each} s ${file}`, level: 'info' },
-      })
+    for (const [file, each] of slowest) {
+      const message = `${each} s, ${(cpu.get(file) ?? 0).toFixed(1)} s of CPU ${file}`
+      reporter.write({ type: 'test:diagnostic', data: { nesting: 0, message, level: 'info' } })
+    }
   const lines = { ...sums, duration_ms: Math.round(performance.now() - begin) }
   for (const [name, value] of Object.entries(lines)) {
     const label = { passed: 'pass', failed: 'fail' }[name] ?? name
@@ -90,6 +93,17 @@ export async function runTestFiles(files: readonly string[], options: RunOptions
   }
   await new Promise<void>((resolve) => reporter.end(resolve))
   return { isGood: sums.failed + sums.cancelled === 0, seconds }
+}
+
+/** By file; of one that was killed nothing is known. */
+async function cpuSeconds({ cpuFile, cwd }: RunOptions): Promise<Map<string, number>> {
+  const lines = (await readFile(cpuFile, 'utf8').catch(() => '')).split('\n').slice(0, -1)
+  return new Map(
+    lines.map((line) => {
+      const [file, seconds] = line.split('\t')
+      return [relative(cwd, file!), Number(seconds)]
+    }),
+  )
 }
 
 /** A file's events together: the reporter tells which test is part of which by their order. */

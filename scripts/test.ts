@@ -56,7 +56,9 @@ async function main(args: string[]): Promise<number> {
   const { signal } = interrupted
   return withTestServers(signal, async (servers, folder) => {
     // Hundreds of processes load the same modules.
-    Object.assign(process.env, servers, { NODE_COMPILE_CACHE: join(folder, 'compile-cache') })
+    const cpuFile = process.env.TEST_CPU_FILE ?? join(folder, 'cpu')
+    const forAll = { NODE_COMPILE_CACHE: join(folder, 'compile-cache'), TEST_CPU_FILE: cpuFile }
+    Object.assign(process.env, servers, forAll)
     const chosen = files.filter((file) => !leftOut.includes(file))
     const times = JSON.parse(await readFile(timesFile, 'utf8').catch(() => '{}')) as Record<string, number>
     const { isGood, seconds } = await runTestFiles(inOrder(chosen, times), {
@@ -64,6 +66,7 @@ async function main(args: string[]): Promise<number> {
       flags,
       timeoutMs,
       cwd: root,
+      cpuFile,
     })
     if (args.includes('--save-times')) await saveTimes(times, seconds)
     if (leftOut.length > 0)
