@@ -72,7 +72,7 @@ export function simulate(scenario: Scenario): Figures {
   const isCounted = (at: number): boolean => at >= countFromMs && at < loadMs
   const forwarders: SimulatedForwarder[] = []
   // The partitions are shared out evenly, whatever comes in them.
-  const bounds = { ...scenario.bounds, group: { share: 1 / count } }
+  const boundsOf = (member: number) => ({ ...scenario.bounds, group: { share: 1 / count, member } })
 
   const world: World = {
     time,
@@ -125,7 +125,7 @@ export function simulate(scenario: Scenario): Figures {
   time.run(
     () => {
       for (let index = 0; index < count; index++)
-        forwarders.push(new SimulatedForwarder(world, bounds, random() * 250))
+        forwarders.push(new SimulatedForwarder(world, boundsOf(index), random() * 250))
       for (let left = scenario.backlog; left > 0; left--) newCall()
       nextCall()
     },

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import {
   DestinationLimit,
   type LimitSettings,
@@ -28,6 +29,7 @@ export interface DestinationLimitsParts {
  * this process were alone.
  */
 export class DestinationLimits implements GroupShare {
+  readonly member = randomInt(2 ** 32)
   readonly #parts: DestinationLimitsParts
   readonly #limiters = new Map<string, DestinationLimiter>()
   #all: number | null = null

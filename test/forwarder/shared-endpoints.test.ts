@@ -1,7 +1,7 @@
 // Several forwarders in one simulated world: see bench/pacing.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { queueing, type Refusal } from '../../bench/pacing/endpoint-models.ts'
+import { hangs, healthy, queueing, type Refusal } from '../../bench/pacing/endpoint-models.ts'
 import { simulate, type Figures } from '../../bench/pacing/simulation.ts'
 import { DestinationLimits } from '../../src/forwarder/destination-limits.ts'
 import { bounds } from '../support/endpoint-life.ts'
@@ -13,17 +13,18 @@ const policy = {
   windowMs: 240 * minute,
 }
 
-/** Six minutes of calls for one endpoint, of which the last five are counted. */
+/** Minutes of calls for one endpoint, of which all but the first sixth are counted. */
 const share = (
   forwarders: number,
   load: number,
   capacity: number,
   refusal: Refusal | null = null,
   backlog = 0,
+  minutes = 6,
 ): Figures =>
   simulate({
     ...{ forwarders, load, bounds, policy, backlog, isUneven: false, returnsAtMs: 0, seed: 1 },
-    ...{ loadMs: 6 * minute, endMs: 6 * minute, countFromMs: minute },
+    ...{ loadMs: minutes * minute, endMs: minutes * minute, countFromMs: (minutes / 6) * minute },
     endpoint: (random) => queueing(capacity, random, refusal),
   })
 
@@ -50,6 +51,35 @@ test('a hundred sharing an endpoint that answers 429 send it few requests in vai
   const { arrived, succeeded } = share(100, 200, 50, { queue: 50, status: 429, retryAfterMs: null })
   assert.ok(succeeded >= 0.95 * 50, `${succeeded} a second`)
   assert.ok(arrived <= 2.5 * 50, `${arrived} requests a second`)
+})
+
+test('a hundred sharing an endpoint of five a second take turns, and most of what they send is answered in time', () => {
+  const { succeeded, attemptsPerCall } = share(100, 20, 5, null, 0, 18)
+  assert.ok(succeeded >= 4, `${succeeded} a second`)
+  assert.ok(attemptsPerCall <= 2, `${attemptsPerCall} requests for each that was delivered`)
+})
+
+test('a hundred sharing an endpoint that hung for ten minutes deliver all of it soon once it answers again', () => {
+  const returnsAtMs = 10 * minute
+  const { drainedAfterS, succeeded } = simulate({
+    ...{ forwarders: 100, load: 100, bounds, policy, backlog: 0, isUneven: false, returnsAtMs, seed: 1 },
+    ...{ loadMs: 30 * minute, endMs: 60 * minute, countFromMs: returnsAtMs },
+    endpoint: () => (now) => (now < returnsAtMs ? hangs(now) : healthy(now)),
+  })
+  assert.ok(succeeded >= 0.95 * 150, `${succeeded} a second: what comes, and what came`)
+  assert.ok(drainedAfterS !== null && drainedAfterS <= 30 * 60, `${drainedAfterS} s`)
+})
+
+test('an endpoint that answers 503 to what is too much is sent as little in vain as one that answers 429', () => {
+  for (const [forwarders, most] of [
+    [1, 1.05],
+    [10, 1.1],
+    [100, 2],
+  ] as const) {
+    const { arrived, succeeded } = share(forwarders, 200, 50, { queue: 50, status: 503, retryAfterMs: null })
+    assert.ok(succeeded >= 0.95 * 50, `${forwarders}: ${succeeded} a second`)
+    assert.ok(arrived <= most * 50, `${forwarders}: ${arrived} requests a second`)
+  }
 })
 
 test('the part of its group that a process takes is that of its partitions, and one partition while it has none', async () => {

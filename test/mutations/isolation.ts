@@ -5,8 +5,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'no-limit-of-requests-in-flight-for-an-endpoint',
     file: 'src/core/pacing/endpoint-pace.ts',
-    find: 'return this.#limit.allows(inFlight, now) && this.#onWire < this.#window',
-    replace: 'return inFlight >= 0 && now >= 0 && this.#onWire < this.#window',
+    find: 'return this.#limit.allows(inFlight, now, isProbe) && this.#onWire < this.#window',
+    replace: 'return inFlight >= 0 && now >= 0 && !(isProbe && false) && this.#onWire < this.#window',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
       name: 'an endpoint that hangs uses up only its own requests in flight',
@@ -245,6 +245,33 @@ export const isolation: readonly Mutation[] = [
     test: {
       file: 'forwarder/shared-endpoints.test.ts',
       name: 'a hundred sharing an endpoint that answers 429',
+    },
+  },
+  {
+    id: 'no-turns-where-one-of-each-is-too-many',
+    file: 'src/core/pacing/concurrency-limit.ts',
+    find: 'return this.#limit >= this.#bounds.min ||',
+    replace: 'return this.#limit >= 0 ||',
+    test: {
+      file: 'forwarder/shared-endpoints.test.ts',
+      name: 'a hundred sharing an endpoint of five a second',
+    },
+  },
+  {
+    id: 'what-is-away-is-taken-for-busy',
+    file: 'src/core/pacing/endpoint-pace.ts',
+    find: "kind === 'timeout' && this.#limit.isLowest",
+    replace: "kind !== 'timeout' && this.#limit.isLowest",
+    test: { file: 'forwarder/shared-endpoints.test.ts', name: 'once it answers again' },
+  },
+  {
+    id: 'a-503-does-not-lower-the-limit',
+    file: 'src/core/pacing/concurrency-limit.ts',
+    find: 'if (this.#unavailable <= seldom) return',
+    replace: 'if (this.#unavailable <= 1) return',
+    test: {
+      file: 'forwarder/shared-endpoints.test.ts',
+      name: 'an endpoint that answers 503 to what is too much',
     },
   },
   {

@@ -18,12 +18,17 @@ import { wholeGroup, type GroupShare } from './destination-limit.ts'
  * of five requests a second, driven back to 64 each time, answered one of six in time. That threshold doubles
  * every `thresholdMs` without queueing. Where one request at a time is refused as too many, there are rests in between.
  *
- * The members of a consumer group share an endpoint: where it starts, and how many may queue, is for all of them.
+ * The members of a consumer group share an endpoint: where it starts, and how many may queue, is for all of them. One
+ * request of each at a time can be too many, and is all that a limit knows: a hundred of them kept an endpoint of five
+ * requests a second 20 s behind, so that none came back in time. So time-outs bring a limit below one, down to the
+ * member's part of one request. A part of one is the share of turns, of a second each, in which the member sends; it
+ * throws dice for each, so that no two need to know of one another.
+ *
  * Round trips are averaged over windows, so that a pause of this process or a slow answer decides nothing.
  * Times in ms.
  */
 export interface LimitBounds {
-  /** As far as overload brings it down. */
+  /** As far as refusals bring it down, and time-outs where nobody else sends to it. */
   min: number
   /** Where the whole group starts, and as far as queueing brings it down. */
   start: number
@@ -84,6 +89,14 @@ const standardErrors = 2
 const thresholdMs = 30_000
 /** The longest rest between two requests, in ms: how soon it is found that the endpoint takes more again. */
 const maxRestMs = 10_000
+/** A share of 503 up to this one says nothing of how many requests there are. */
+const seldom = 0.1
+/** The answers that it is the share of, about. */
+const shareMemory = 64
+/** How long a turn is, in ms, of members that share an endpoint for which one request of each at a time is too many. */
+const turnMs = 1_000
+/** A member has one turn of thirty at least: as often as an endpoint is probed that is away. */
+const lowestTurns = 1 / 30
 /** Windows after which the shortest round trip is measured again. */
 export const memoryWindows = 300
 
@@ -112,6 +125,10 @@ export class ConcurrencyLimit {
   #squares = 0
   #count = 0
   #maxInFlight = 0
+  /** The share of 503 among the last answers. */
+  #unavailable = 0
+  /** As far as the last back-off could bring it down. */
+  #least = 1
   /** When it was halved: what was sent before says nothing new. */
   #backedOffAt = -Infinity
 
@@ -123,14 +140,13 @@ export class ConcurrencyLimit {
 
   get value(): number {
     if (this.#isNew) this.#limit = this.#start
-    return this.#phase === 'draining' || this.#phase === 'measuring'
-      ? Math.max(Math.ceil(this.#limit / 2), this.#bounds.min)
-      : this.#limit
+    const halved = this.#phase === 'draining' || this.#phase === 'measuring'
+    return Math.max(Math.ceil(halved ? this.#limit / 2 : this.#limit), this.#bounds.min)
   }
 
   /** Answers in a ms, at this limit; while that still rises, at the highest one. */
   get perMs(): number {
-    return (this.#phase === 'rising' ? this.#bounds.max : this.#limit) / this.#roundTripMs
+    return (this.#phase === 'rising' ? this.#bounds.max : Math.max(1, this.#limit)) / this.#roundTripMs
   }
 
   /** Of the last window. */
@@ -142,9 +158,14 @@ export class ConcurrencyLimit {
     return this.#phase
   }
 
-  /** Whether one more may be sent; `inFlight` are on the wire. */
-  allows(inFlight: number, now: number): boolean {
-    return inFlight < this.value && now >= this.#restsUntil
+  /** Whether one more may be sent; `inFlight` are on the wire. A breaker's probe waits for no turn. */
+  allows(inFlight: number, now: number, isProbe = false): boolean {
+    return inFlight < this.value && now >= this.#restsUntil && (isProbe || this.#isTurn(now))
+  }
+
+  /** Members whose part is less than one request at a time each throw dice for each turn: nobody coordinates them. */
+  #isTurn(now: number): boolean {
+    return this.#limit >= this.#bounds.min || dice(this.#group.member, Math.floor(now / turnMs)) < this.#limit
   }
 
   /** A request succeeded: a failure's round trip says nothing. `inFlight` counts it. */
@@ -152,6 +173,7 @@ export class ConcurrencyLimit {
     this.#sum += roundTripMs
     this.#squares += roundTripMs * roundTripMs
     this.#count++
+    this.#unavailable -= this.#unavailable / shareMemory
     if (inFlight > this.#maxInFlight) this.#maxInFlight = inFlight
     if (this.#restMs > 0) this.#rest(this.#restMs > windowMs ? this.#restMs / 2 : 0, now)
     if (now - this.#windowStart < this.#windowMs) return
@@ -159,19 +181,50 @@ export class ConcurrencyLimit {
     this.#windowEnds(Math.max(this.#sum / this.#count, 0.05), now)
   }
 
-  /** A request was not answered in time, or the endpoint asked for fewer. */
+  /** The endpoint gets no more than a turn now and then: time-outs bring it no further down. */
+  get isLowest(): boolean {
+    return this.#limit < this.#bounds.min && this.#limit <= this.#lowest
+  }
+
+  /** This member's part of one request of the whole group, but a turn now and then. */
+  get #lowest(): number {
+    return Math.min(this.#bounds.min, Math.max(this.#group.share, lowestTurns))
+  }
+
+  /** A request was not answered in time. Where one of each member at a time is too many, they take turns. */
   overloaded(sentAt: number, now: number): void {
+    this.#backOff(this.#lowest, sentAt, now)
+  }
+
+  /** 429, or a pause that it asked for. Where one at a time is too many there are rests, unless it asked for one. */
+  refused(sentAt: number, now: number, mayRest: boolean): void {
+    this.#backOff(Math.min(this.#bounds.min, this.#limit), sentAt, now)
+    if (mayRest) this.#restIfLowest(maxRestMs, now)
+  }
+
+  /**
+   * 503: too many, if it is not one in ten. Fewer have another cause, such as one server of many, and would starve the
+   * others. Rests leave the whole group ten requests a second, for so may many.
+   */
+  unavailable(sentAt: number, now: number): void {
+    this.#unavailable += (1 - this.#unavailable) / shareMemory
+    if (this.#unavailable <= seldom) return
+    this.#backOff(Math.min(this.#bounds.min, this.#limit), sentAt, now)
+    this.#restIfLowest(Math.min(windowMs / this.#group.share, maxRestMs), now)
+  }
+
+  #backOff(least: number, sentAt: number, now: number): void {
     if (sentAt <= this.#backedOffAt) return
     this.#backedOffAt = now
+    this.#least = least
     this.#apply('overload', 0)
     this.#threshold = this.#limit
     this.#thresholdAt = now
   }
 
-  /** A request was refused, and no breaker will open. Where fewer at a time are not to be had, fewer in a time are. */
-  refused(now: number): void {
+  #restIfLowest(longestMs: number, now: number): void {
     if (this.#limit <= this.#bounds.min)
-      this.#rest(Math.min(Math.max(this.#restMs * 2, windowMs), maxRestMs), now)
+      this.#rest(Math.min(Math.max(this.#restMs * 2, windowMs), longestMs), now)
   }
 
   #rest(ms: number, now: number): void {
@@ -181,11 +234,14 @@ export class ConcurrencyLimit {
 
   /** After the endpoint was away no round trip says anything; what was too much for it still is. */
   restart(now: number): void {
-    this.#raiseThreshold(now)
+    // Members that took turns begin where they were: all at once they would overwhelm it again.
+    if (this.#threshold < this.#bounds.min) this.#thresholdAt = now
+    else this.#raiseThreshold(now)
     this.#limit = this.#floor
     this.#phase = this.#threshold === Infinity ? 'rising' : 'steering'
     this.#shortest = Infinity
     this.#age = 0
+    this.#unavailable = 0
     this.#forgetWindow()
   }
 
@@ -262,20 +318,34 @@ export class ConcurrencyLimit {
     const limit = this.#limit
     switch (action) {
       case 'double':
-        this.#limit = Math.min(limit * 2, max)
+        this.#limit = Math.min(whole(limit * 2), max)
         break
       case 'grow':
-        this.#limit = Math.min(limit < this.#floor ? limit * 2 : Math.ceil(limit * 1.25), max)
+        if (limit < min) this.#limit = Math.min(limit * (limit < this.#floor ? 2 : 1.25), min)
+        else this.#limit = Math.min(limit < this.#floor ? limit * 2 : Math.ceil(limit * 1.25), max)
         break
       case 'shrink':
-        this.#limit = Math.max(Math.min(Math.floor(limit * 0.9), limit - 1), this.#floor)
+        this.#limit = Math.max(
+          limit > min ? Math.min(Math.floor(limit * 0.9), limit - 1) : limit * 0.9,
+          this.#floor,
+        )
         break
       case 'halve':
-        this.#limit = Math.max(Math.floor(limit / 2), min)
+        this.#limit = Math.max(whole(limit / 2), this.#least)
         break
       case 'measured':
         this.#shortest = roundTripMs
         this.#age = 0
     }
   }
+}
+
+/** A part of one stays as it is. */
+const whole = (limit: number): number => (limit < 1 ? limit : Math.floor(limit))
+
+/** From 0 to less than 1: another number for each member and each turn (the finalizer of MurmurHash3). */
+function dice(member: number, turn: number): number {
+  let hash = Math.imul(member ^ Math.imul(turn, 0x9e3779b1), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
 }

@@ -98,6 +98,8 @@ export interface PartitionShare {
  */
 export interface GroupShare {
   readonly share: number
+  /** A number by which members are told apart, which hardly two of them have. */
+  readonly member: number
 }
 
-export const wholeGroup: GroupShare = { share: 1 }
+export const wholeGroup: GroupShare = { share: 1, member: 0 }

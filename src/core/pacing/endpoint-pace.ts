@@ -27,6 +27,12 @@ export interface PaceBounds {
 }
 
 /**
+ * Time-outs in a row that open the breaker of an endpoint that gets as little as can be: it is away, or has much to
+ * catch up with. The cool-down is then the longest at once.
+ */
+const lowestFailures = 3
+
+/**
  * How fast one endpoint is driven: its breaker, its limit of requests in flight and its retry budget, informed of what is
  * sent and what comes of it. Pure: the time comes in as an argument, in ms by any clock that never goes back.
  */
@@ -37,6 +43,7 @@ export class EndpointPace {
   readonly #returns: ReturnTimes
   readonly #own = new OwnAttempts()
   readonly #breakerLimits: BreakerLimits
+  readonly #lowestLimits: BreakerLimits
   readonly #maxWaitMs: number
   #breaker: Breaker = closedBreaker
   /**
@@ -54,6 +61,9 @@ export class EndpointPace {
     this.#budget = new RetryBudget(bounds.budget, bounds.group)
     this.#returns = new ReturnTimes(bounds.returnDelaysMs)
     this.#breakerLimits = bounds.breaker
+    const { maxCoolDownMs } = bounds.breaker
+    const few = { failures: lowestFailures, rampFailures: lowestFailures }
+    this.#lowestLimits = { ...bounds.breaker, ...few, coolDownMs: maxCoolDownMs }
     this.#maxWaitMs = bounds.maxWaitMs
   }
 
@@ -73,7 +83,8 @@ export class EndpointPace {
 
   /** Whether one more may be sent; `inFlight` are all that are in flight. Advance it first. */
   mayStart(inFlight: number, now: number): boolean {
-    return this.#limit.allows(inFlight, now) && this.#onWire < this.#window
+    const isProbe = this.#breaker.phase === 'half_open'
+    return this.#limit.allows(inFlight, now, isProbe) && this.#onWire < this.#window
   }
 
   /** Whether a delivery that was attempted before may be attempted again. */
@@ -97,25 +108,28 @@ export class EndpointPace {
    * @param isRetry the delivery had been attempted before
    */
   ended(round: number, outcome: Outcome, inFlight: number, isRetry: boolean, now: number): void {
-    const { kind, durationMs, retryAfterMs } = outcome
+    const { kind, status, durationMs, retryAfterMs } = outcome
     const succeeded = kind === 'success'
     this.recent.ended(outcome, now)
     if (!isRetry) this.#budget.firstAttempt(now)
     else if (!succeeded) this.#budget.retryFailed(now)
     const event = breakerEvent(outcome)
+    const limits = kind === 'timeout' && this.#limit.isLowest ? this.#lowestLimits : this.#breakerLimits
     if (!succeeded) this.#own.failed(durationMs)
     if (succeeded) this.#limit.answered(durationMs, inFlight, now)
     // What fails as a probe is away, however little it gets.
     else if (phases[this.#breaker.phase].work !== 'deferred') {
-      if (kind === 'timeout' || kind === 'status_429' || event === 'busy')
-        this.#limit.overloaded(now - durationMs, now)
-      // Where a pause is asked for, that one is kept. Time-outs soon open the breaker, which rests could only delay.
-      if (kind === 'status_429' && event !== 'busy') this.#limit.refused(now)
+      const sentAt = now - durationMs
+      if (kind === 'timeout') this.#limit.overloaded(sentAt, now)
+      // Where a pause is asked for, that one is kept.
+      else if (event === 'busy') this.#limit.refused(sentAt, now, false)
+      else if (kind === 'status_429') this.#limit.refused(sentAt, now, true)
+      else if (status === 503) this.#limit.unavailable(sentAt, now)
     }
     if (round === this.#round) this.#onWire--
     // A pause that is asked for holds whenever it is asked for.
     if (event && (round === this.#round || event === 'busy'))
-      this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, this.#breakerLimits), now)
+      this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, limits), now)
   }
 
   /** Whether a delivery that was never attempted may be, although the breaker is open. */

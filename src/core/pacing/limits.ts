@@ -13,7 +13,7 @@
  * | planner's turn | records planned per turn of the event loop | `recordsPerTurn` | the planner | the next turn |
  * | slots | requests in flight in the process | `MAX_IN_FLIGHT`; an endpoint holds fewer than are free | endpoints, in FIFO order | a response |
  * | busy window | the same, while the CPU is busy | `minBusyWindow`, growing by `busyWindowGrowth` | endpoints | an idle turn of the event loop |
- * | concurrency limit | requests in flight at one endpoint | this process’s part of `startInFlightPerEndpoint`, 1 to `MAX_IN_FLIGHT_PER_ENDPOINT` | the endpoint's queue | a response |
+ * | concurrency limit | requests in flight at one endpoint | this process’s part of `startInFlightPerEndpoint`, 1 to `MAX_IN_FLIGHT_PER_ENDPOINT`; below 1, in turns of a second | the endpoint's queue | a response |
  * | destination limit | attempts a second and in flight at all URLs of a destination | a share of `--max-rate` (`limitBurstMs` of the rate at once) and of `--max-in-flight` | the endpoint's queue | a timer; a response |
  * | order per key | first attempts of one key at one destination | 1 in flight; `maxLaneWorkMs` of work waits, after `laneGraceMs` | the key; the excess is deferred | the previous call's outcome |
  * | runs | calls that one record of a tier stands for | `maxRunCalls`, collected for `lingerMs` | offsets, within the memory budget | Kafka's acknowledgement |

@@ -132,21 +132,99 @@ test('after overload the limit returns by itself to half of what was too much, a
 
 test('where one request at a time is too many there are rests in between, which each success halves', () => {
   const limit = new ConcurrencyLimit({ ...bounds, start: 1 })
-  limit.refused(1_000)
+  const refused = (at: number) => limit.refused(at, at, true)
+  refused(1_000)
   assert.deepEqual([limit.allows(0, 1_099), limit.allows(0, 1_100)], [false, true])
-  for (let left = 20; left > 0; left--) limit.refused(2_000)
+  for (let left = 20; left > 0; left--) refused(2_000)
   assert.deepEqual([limit.allows(0, 11_999), limit.allows(0, 12_000)], [false, true], 'at most ten seconds')
   limit.answered(50, 1, 70_000)
   assert.deepEqual([limit.allows(0, 74_999), limit.allows(0, 75_000)], [false, true])
   for (let left = 10; left > 0; left--) limit.answered(50, 1, 100_000)
   assert.ok(limit.allows(0, 100_000))
-  const two = new ConcurrencyLimit({ ...bounds, start: 2 })
-  two.refused(1_000)
-  assert.ok(two.allows(0, 1_000), 'fewer at a time can be had')
+  const four = new ConcurrencyLimit({ ...bounds, start: 4 })
+  four.refused(1_000, 1_000, true)
+  assert.deepEqual([four.value, four.allows(1, 1_000)], [2, true], 'fewer at a time can be had')
+  const asked = new ConcurrencyLimit({ ...bounds, start: 1 })
+  asked.refused(1_000, 1_000, false)
+  assert.ok(asked.allows(0, 1_000), 'it asked for a pause, which is one')
+})
+
+test('one 503 in twenty does not lower the limit, one in four does', () => {
+  const after = (every: number) => {
+    const limit = new ConcurrencyLimit(bounds)
+    let at = 0
+    for (let each = 0; each < 2_000; each++, at += 5)
+      if (each % every === 0) limit.unavailable(at - 50, at)
+      else limit.answered(50, limit.value, at)
+    return limit.value
+  }
+  assert.ok(after(20) >= bounds.start, `${after(20)}`)
+  assert.ok(after(4) <= 16, `${after(4)}`)
+})
+
+test('rests after a 503 leave a whole group ten requests a second, for it may be ill rather than busy', () => {
+  for (const [share, restMs] of [
+    [1, 100],
+    [1 / 10, 1_000],
+    [1 / 1_000, 10_000],
+  ] as const) {
+    const limit = new ConcurrencyLimit({ ...bounds, start: 1 }, { share, member: 1 })
+    for (let left = 20; left > 0; left--) limit.unavailable(0, 0)
+    assert.deepEqual([limit.allows(0, restMs - 1), limit.allows(0, restMs)], [false, true])
+  }
+})
+
+test('members of a group whose limit is one take turns after time-outs, as many as those brought it down', () => {
+  const seconds = 600
+  const inTurns = (limit: ConcurrencyLimit, isProbe = false) =>
+    Array.from({ length: seconds }, (_, second) => limit.allows(0, 100_000 + second * 1_000, isProbe))
+  const shareOf = (turns: readonly boolean[]) => turns.filter(Boolean).length / seconds
+  const members = Array.from(
+    { length: 100 },
+    (_, index) => new ConcurrencyLimit(bounds, { share: 1 / 100, member: index * 7_919 }),
+  )
+  let sentAt = 0
+  const timeOut = () => {
+    for (const limit of members) limit.overloaded(sentAt, sentAt + 500)
+    sentAt += 1_000
+  }
+  const mean = () => members.reduce((sum, limit) => sum + shareOf(inTurns(limit)), 0) / members.length
+  assert.equal(mean(), 1)
+  timeOut()
+  assert.ok(Math.abs(mean() - 1 / 2) < 0.02, `${mean()}`)
+  timeOut()
+  assert.ok(Math.abs(mean() - 1 / 4) < 0.02, `${mean()}`)
+  const atOnce = Array.from(
+    { length: seconds },
+    (_, second) => members.filter((limit) => limit.allows(0, 100_000 + second * 1_000)).length,
+  )
+  assert.ok(Math.max(...atOnce) <= 50, `${Math.max(...atOnce)} of 25 on average at once`)
+  for (let left = 10; left > 0; left--) timeOut()
+  assert.ok(Math.abs(mean() - 1 / 30) < 0.01, `${mean()}: one of thirty in any case`)
+  const [one] = members
+  assert.deepEqual([one!.value, one!.isLowest, one!.allows(1, 0)], [1, true, false])
+  assert.equal(shareOf(inTurns(one!, true)), 1, 'a probe waits for no turn')
+  one!.restart(sentAt + 40_000)
+  assert.ok(shareOf(inTurns(one!)) < 0.1, 'nor does it begin with more after its breaker was open')
+  for (let at = sentAt + 50_000; one!.allows(1, at) === false; at += 150)
+    for (let left = 4; left > 0; left--) one!.answered(20, 1, at)
+})
+
+test('a member that is alone keeps one request at a time, and refusals never lead to turns', () => {
+  const alone = new ConcurrencyLimit(bounds)
+  const member = new ConcurrencyLimit(bounds, { share: 1 / 100, member: 1 })
+  for (let at = 0; at < 20_000; at += 1_000) {
+    alone.overloaded(at, at + 500)
+    member.refused(at, at + 500, false)
+  }
+  for (const limit of [alone, member]) {
+    assert.deepEqual([limit.value, limit.isLowest], [1, false])
+    for (let at = 0; at < 60_000; at += 1_000) assert.ok(limit.allows(0, at))
+  }
 })
 
 test('members of a group start with their part of what one alone starts with, as it is when they begin', () => {
-  const group = { share: 1 }
+  const group = { share: 1, member: 0 }
   const limit = new ConcurrencyLimit(bounds, group)
   assert.equal(limit.value, 64)
   group.share = 1 / 10
@@ -179,7 +257,7 @@ test('whatever is reported to it, the limit stays within its bounds', () => {
     took: fc.double({ min: 0, max: 5_000, noNaN: true }),
     inFlight: fc.nat(4_000),
     after: fc.nat(3_000),
-    overload: fc.boolean(),
+    overload: fc.constantFrom(null, 'overloaded', 'refused', 'unavailable'),
     count: fc.integer({ min: 1, max: 40 }),
   })
   const given = fc.tuple(fc.integer({ min: 1, max: 100 }), fc.nat(3_000)).map(([start, more]) => ({
@@ -188,19 +266,24 @@ test('whatever is reported to it, the limit stays within its bounds', () => {
     max: start + more,
   }))
   fc.assert(
-    fc.property(given, fc.array(told, { maxLength: 500, size: 'max' }), (its, all) => {
-      const limit = new ConcurrencyLimit(its)
-      let at = 0
-      for (const { took, inFlight, after, overload, count } of all) {
-        at += after
-        for (let left = count; left > 0; left--) limit.answered(took, inFlight, at)
-        if (overload) limit.overloaded(at - took, at)
-        assert.ok(
-          Number.isInteger(limit.value) && limit.value >= its.min && limit.value <= its.max,
-          `${limit.value}`,
-        )
-      }
-    }),
+    fc.property(
+      given,
+      fc.integer({ min: 1, max: 300 }),
+      fc.array(told, { maxLength: 500, size: 'max' }),
+      (its, members, all) => {
+        const limit = new ConcurrencyLimit(its, { share: 1 / members, member: members })
+        let at = 0
+        for (const { took, inFlight, after, overload, count } of all) {
+          at += after
+          for (let left = count; left > 0; left--) limit.answered(took, inFlight, at)
+          if (overload !== null) limit[overload](at - took, at, true)
+          assert.ok(
+            Number.isInteger(limit.value) && limit.value >= its.min && limit.value <= its.max,
+            `${limit.value}`,
+          )
+        }
+      },
+    ),
   )
 })
 

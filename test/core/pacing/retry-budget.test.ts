@@ -88,8 +88,8 @@ test('property: at every retry, those that failed in the last ten minutes are wi
 
 test('the members of a group share what is free, and each may fail at least one', () => {
   const bounds = { share: 1, perSecond: 10, burst: 100 }
-  const tenth = new RetryBudget(bounds, { share: 1 / 10 })
+  const tenth = new RetryBudget(bounds, { share: 1 / 10, member: 0 })
   assert.equal(spend(tenth, t0), 10)
   assert.equal(spend(tenth, t0 + 3_000), 3)
-  assert.equal(spend(new RetryBudget(bounds, { share: 1 / 1_000 }), t0), 1)
+  assert.equal(spend(new RetryBudget(bounds, { share: 1 / 1_000, member: 0 }), t0), 1)
 })
