@@ -9,6 +9,7 @@ import type { FetchedRecord } from '../consume/record-source.ts'
 import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
+import type { DestinationRuntime } from './destination-runtime.ts'
 import { DueRun, type DueMember, type ReadCalls } from './due-run.ts'
 import type { Erased } from './erased.ts'
 import {
@@ -108,8 +109,7 @@ export class RetryPlanner implements Planner {
 
   /** Takes the next call of a run, or all that is left of it where that comes to the same for each. */
   #planRun(partition: AssignedPartition, run: DeferredRun, dueAt: number): Block | null {
-    const { settler, routing, catchUp, dispatcher, policy, schemas, callDecoder } = this.#parts
-    const now = steadyClock.now()
+    const { routing, catchUp, settler } = this.#parts
     let due = this.#runs.get(partition)
     if (due?.work !== partition.work)
       this.#runs.set(partition, (due = new DueRun(run, partition.work, this.#parts.readCalls)))
@@ -125,57 +125,90 @@ export class RetryPlanner implements Planner {
       settler.skipRun(due.work, run, due.left, reason)
       return null
     }
+    const now = steadyClock.now()
+    if (this.#putsOffRest(partition, due, destination, now)) return null
+    const refused = this.#refusedByEndpoints(partition, due, destination, endpoints, dueAt, now)
+    if (refused === 'put_off') return null
+    return refused ?? this.#planMember(partition, due, destination, dueAt, now)
+  }
+
+  /** What is left of a run is put off, whatever its endpoints would take: its destination is paused, or it was begun long ago. */
+  #putsOffRest(
+    partition: AssignedPartition,
+    due: DueRun,
+    destination: DestinationRuntime,
+    now: number,
+  ): boolean {
+    const { settler } = this.#parts
+    const { run, work, left, rest, isWhole } = due
     // Before it can expire: what is held waits as long as the pause. What was begun is put off, to be held as a whole.
     if (destination.pauseId !== null) {
-      const { left, rest, isWhole } = due
       partition.next()
-      if (isWhole) settler.holdRun(due.work, run, left, destination)
-      else settler.putOffHeld(due.work, run, destination, rest)
-      return null
+      if (isWhole) settler.holdRun(work, run, left, destination)
+      else settler.putOffHeld(work, run, destination, rest)
+      return true
     }
     // Its record is not finished before all of it is: what is not begun soon goes on by itself.
-    if (due.openMs(now) > maxOpenMs && settler.putOffLeft(due.work, run, destination, due.rest)) {
-      partition.next()
-      return null
-    }
+    if (due.openMs(now) <= maxOpenMs || !settler.putOffLeft(work, run, destination, rest)) return false
+    partition.next()
+    return true
+  }
+
+  /** Where no endpoint takes the next call: what is left waits for a moment, or is put off. Null: one takes it, or its window ends. */
+  #refusedByEndpoints(
+    partition: AssignedPartition,
+    due: DueRun,
+    destination: DestinationRuntime,
+    endpoints: readonly EndpointQueue[],
+    dueAt: number,
+    now: number,
+  ): Block | 'put_off' | null {
+    const { settler, dispatcher, policy } = this.#parts
+    const { run } = due
     const isOwnDue = isOwnAttemptDue({ attempts: 0, ...runWindow(run) }, Date.now(), policy)
-    const mayTry = isOwnDue && endpoints.some((endpoint) => endpoint.mayTryOwn(now))
-    if (!mayTry && isRefusedByAll(endpoints, true, now) && !isExpired(runWindow(run), Date.now(), policy)) {
-      const room = isOwnDue
-        ? endpoints.map((endpoint) => endpoint.ownRoom()).find((soon) => soon !== null)
-        : null
-      // What is behind in the partition waits meanwhile, but for no longer than retries may be late.
-      if (room && Date.now() < dueAt + maxLateMs) return { kind: 'pending', settled: room }
-      if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
-      const refused = settler.refusalOf(deferralsOf(endpoints, true, due.left, now), run)
-      if (refused) {
-        settler.putOffRest(due.work, run, destination, due.rest, refused)
-        partition.next()
-        return null
-      }
-      // It does not come back any more: its window ends.
-      if (room) return { kind: 'pending', settled: room }
+    if (isOwnDue && endpoints.some((endpoint) => endpoint.mayTryOwn(now))) return null
+    if (!isRefusedByAll(endpoints, true, now) || isExpired(runWindow(run), Date.now(), policy)) return null
+    const room = isOwnDue
+      ? endpoints.map((endpoint) => endpoint.ownRoom()).find((soon) => soon !== null)
+      : null
+    // What is behind in the partition waits meanwhile, but for no longer than retries may be late.
+    if (room && Date.now() < dueAt + maxLateMs) return { kind: 'pending', settled: room }
+    if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
+    const refused = settler.refusalOf(deferralsOf(endpoints, true, due.left, now), run)
+    if (refused) {
+      settler.putOffRest(due.work, run, destination, due.rest, refused)
+      partition.next()
+      return 'put_off'
+    }
+    // It does not come back any more: its window ends.
+    return room ? { kind: 'pending', settled: room } : null
+  }
+
+  #planMember(
+    partition: AssignedPartition,
+    due: DueRun,
+    destination: DestinationRuntime,
+    dueAt: number,
+    now: number,
+  ): Block | null {
+    const { settler, schemas, callDecoder } = this.#parts
+    const take = () => due.take(partition, now)
+    const lose = (detail: string): null => {
+      const lost = due.lost()
+      settler.loseCall(take(), lost, detail)
+      return null
     }
     const record = due.peek()
-    if (record === null) {
-      const lost = due.lost()
-      settler.loseCall(due.take(partition, now), lost, 'retention has removed it')
-      return null
-    }
+    if (record === null) return lose('retention has removed it')
     if ('kind' in record) return record
     let member: DueMember | Block
     try {
       member = due.member(record, destination, callDecoder, schemas, partition)
     } catch (error) {
       // It was planned once: only another record at its place leads here.
-      const { detail } = refusalOf(error)
-      const lost = due.lost()
-      settler.loseCall(due.take(partition, now), lost, detail)
-      return null
+      return lose(refusalOf(error).detail)
     }
-    if ('kind' in member) return member
-    const { retry, key } = member
-    return this.#plan(partition, { retry, key, dueAt, take: () => due.take(partition, now) })
+    return 'kind' in member ? member : this.#plan(partition, { ...member, dueAt, take })
   }
 
   endpointsOf({ value, timestamp, problem }: FetchedRecord, topic: string): readonly EndpointQueue[] {
