@@ -14,6 +14,8 @@ export class LedgerEvidence {
   #fromTiers = new Uint8Array(65_536)
   #delivered = new Uint8Array(65_536)
   #deadLetters = new Uint8Array(65_536)
+  /** Records of tiers of which what was left ended as a whole: one event for all calls of a run. */
+  readonly #ended = new Set<string>()
   events = 0
 
   fromTiersOf(delivery: number): number {
@@ -26,6 +28,10 @@ export class LedgerEvidence {
 
   deadLettersOf(delivery: number): number {
     return this.#deadLetters[delivery] ?? 0
+  }
+
+  hasEnded(topic: string, partition: number, offset: number): boolean {
+    return this.#ended.has(`${topic}/${partition}/${offset}`)
   }
 
   async read(
@@ -42,10 +48,12 @@ export class LedgerEvidence {
     })) {
       if (isReport(value)) continue
       const event = codec.tryDecode(value) ?? (await codec.decode(value))
-      const { type, deliveryId, disposition, topic, tally } = event
+      const { type, deliveryId, disposition, topic, partition, firstOffset, tally } = event
       if (tally) side.addTally(tally, topic!, event.partition!)
       if (type === 'tally') continue
       this.events++
+      if (type === 'disposition' && deliveryId === null)
+        this.#ended.add(`${topic}/${partition}/${firstOffset}`)
       const delivery = type === 'disposition' && deliveryId !== null ? numberOf(deliveryId) : null
       if (delivery === null) {
         if (type === 'disposition' && disposition === 'delivered') side.delivered.add(deliveryId!)

@@ -235,12 +235,19 @@ function isDelivered(
  * so does a delivery that is dead at once, unless another owner delivered it.
  */
 function judgeLedger(
-  { evidence: { ledger, retryRecords }, findings }: Judging,
+  { evidence: { ledger, retryRecords, tierTopics }, findings }: Judging,
   delivery: DeliveryEvidence,
   { number, taken }: { number: number; taken: boolean },
 ): void {
   const records = delivery.retryRecords.length
-  const events = ledger.fromTiersOf(number)
+  const ended = [...delivery.retryRecords].filter((row) =>
+    ledger.hasEnded(
+      tierTopics[retryRecords.get('topic', row)]!.topic,
+      retryRecords.get('partition', row),
+      retryRecords.get('offset', row),
+    ),
+  )
+  const events = ledger.fromTiersOf(number) + ended.length
   const again = delivery.retryRecords.reduce((sum, row) => sum + retryRecords.get('again', row), 0)
   if (events < Math.min(records - again, maxCounted))
     findings.add('ledger events lost', `${delivery.name}: ${events} of ${records}`, delivery.dossier)
