@@ -2,8 +2,8 @@ import type { Connection, ConnectionOwner, ConnectionParts, HttpClient } from '.
 import { TroubledAddresses } from './dial.ts'
 
 /**
- * The connections to one scheme, host and port, whichever of its URLs they serve: as many as there are requests under
- * way. An endpoint that hangs has those that its requests are on and no others, for each carries one at a time. Free
+ * The connections to one scheme, host and port, whichever of its URLs they serve: as many as there are requests in
+ * flight. An endpoint that hangs has those that its requests are on and no others, for each carries one at a time. Free
  * ones are used again last in, first out, so that those which are not needed any more stay unused and close of age.
  */
 export class WebhookOrigin implements ConnectionOwner {
