@@ -271,7 +271,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'if (this.#unavailable <= 1) return',
     test: {
       file: 'forwarder/shared-endpoints.test.ts',
-      name: 'an endpoint that answers 503 to what is too much',
+      name: 'a hundred sharing an endpoint that answers 503',
     },
   },
   {

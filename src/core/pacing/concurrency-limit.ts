@@ -13,7 +13,7 @@ import { wholeGroup, type GroupShare } from './destination-limit.ts'
  * receiver may have become slower, and without it the queueing itself would in time become the measure.
  *
  * A long round trip alone does no harm, so queueing brings the limit down only to where it starts. Overload does harm:
- * time-outs, 429 and 503 halve the limit, once for all that was in flight (TCP's recovery point), and what is left is
+ * time-outs, 429 and many 503 halve the limit, once for all that was in flight (TCP's recovery point), and what is left is
  * how far it grows at once from then on (TCP's slow start threshold), also after its breaker was open. An endpoint
  * of five requests a second, driven back to 64 each time, answered one of six in time. That threshold doubles
  * every `thresholdMs` without queueing. Where one request at a time is refused as too many, there are rests in between.
@@ -203,13 +203,14 @@ export class ConcurrencyLimit {
   }
 
   /**
-   * 503: too many, if it is not one in ten. Fewer have another cause, such as one server of many, and would starve the
-   * others. Rests leave the whole group ten requests a second, for so may many.
+   * 503: perhaps too many, if it is more than one in ten. It does not say so, as 429 does, and can have another cause,
+   * such as servers that are ill: so it brings the limit down to where the group starts and no further, and where that is
+   * one at a time, rests leave the whole group ten requests a second.
    */
   unavailable(sentAt: number, now: number): void {
     this.#unavailable += (1 - this.#unavailable) / shareMemory
     if (this.#unavailable <= seldom) return
-    this.#backOff(Math.min(this.#bounds.min, this.#limit), sentAt, now)
+    this.#backOff(Math.min(this.#start, this.#limit), sentAt, now)
     this.#restIfLowest(Math.min(windowMs / this.#group.share, maxRestMs), now)
   }
 
