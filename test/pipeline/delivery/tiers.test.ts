@@ -39,7 +39,9 @@ test('an undeliverable call goes through the tiers until its window ends', async
   assert.equal(deadLetter.reason, 'expired')
   assert.ok(requests.length >= 3 && requests.length <= 6, `${requests.length} attempts`)
   assert.equal(delivery!.attempts, requests.length)
-  assert.equal(delivery!.timesScheduled, requests.length - 1)
+  // The window may also end while the last one waits, on a machine that is busy.
+  const wasLate = delivery!.timesScheduled === requests.length
+  assert.ok(wasLate || delivery!.timesScheduled === requests.length - 1, `${delivery!.timesScheduled} times`)
   assert.deepEqual(
     new Set(requests.map((request) => request.body.toString())),
     new Set([Buffer.from(delivery!.body).toString()]),
