@@ -213,7 +213,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'time-outs-do-not-lower-the-limit',
     file: 'src/core/pacing/concurrency-limit.ts',
-    find: "this.#apply('overload', 0)",
+    find: "this.#apply('overload', 0, least)",
     replace: '',
     test: {
       file: 'core/pacing/concurrency-limit.test.ts',

@@ -127,8 +127,6 @@ export class ConcurrencyLimit {
   #maxInFlight = 0
   /** The share of 503 among the last answers. */
   #unavailable = 0
-  /** As far as the last back-off could bring it down. */
-  #least = 1
   /** When it was halved: what was sent before says nothing new. */
   #backedOffAt = -Infinity
 
@@ -214,11 +212,11 @@ export class ConcurrencyLimit {
     this.#restIfLowest(Math.min(windowMs / this.#group.share, maxRestMs), now)
   }
 
+  /** @param least as far as it is halved at most */
   #backOff(least: number, sentAt: number, now: number): void {
     if (sentAt <= this.#backedOffAt) return
     this.#backedOffAt = now
-    this.#least = least
-    this.#apply('overload', 0)
+    this.#apply('overload', 0, least)
     this.#threshold = this.#limit
     this.#thresholdAt = now
   }
@@ -311,7 +309,7 @@ export class ConcurrencyLimit {
     return queueing > Math.max(6 * scale, limit * 0.25) ? 'many' : 'some'
   }
 
-  #apply(event: LimitEvent, roundTripMs: number): void {
+  #apply(event: LimitEvent, roundTripMs: number, least = this.#bounds.min): void {
     this.#isNew = false
     const [to, action] = limitTransitions[this.#phase][event]
     this.#phase = to
@@ -332,7 +330,7 @@ export class ConcurrencyLimit {
         )
         break
       case 'halve':
-        this.#limit = Math.max(whole(limit / 2), this.#least)
+        this.#limit = Math.max(whole(limit / 2), least)
         break
       case 'measured':
         this.#shortest = roundTripMs
@@ -344,7 +342,7 @@ export class ConcurrencyLimit {
 /** A part of one stays as it is. */
 const whole = (limit: number): number => (limit < 1 ? limit : Math.floor(limit))
 
-/** From 0 to less than 1: another number for each member and each turn (the finalizer of MurmurHash3). */
+/** From 0 to less than 1: another number for each member and each turn (mixed by the constants of MurmurHash3's finalizer). */
 function dice(member: number, turn: number): number {
   let hash = Math.imul(member ^ Math.imul(turn, 0x9e3779b1), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
