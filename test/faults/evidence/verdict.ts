@@ -240,16 +240,19 @@ function judgeLedger(
   { number, taken }: { number: number; taken: boolean },
 ): void {
   const records = delivery.retryRecords.length
-  const ended = [...delivery.retryRecords].filter((row) =>
-    ledger.hasEnded(
-      tierTopics[retryRecords.get('topic', row)]!.topic,
-      retryRecords.get('partition', row),
-      retryRecords.get('offset', row),
-    ),
-  )
-  const events = ledger.fromTiersOf(number) + ended.length
   const again = delivery.retryRecords.reduce((sum, row) => sum + retryRecords.get('again', row), 0)
-  if (events < Math.min(records - again, maxCounted))
+  const needed = Math.min(records - again, maxCounted)
+  let events = ledger.fromTiersOf(number)
+  // Of a run that ended as a whole there is one event for all: few, so they are looked for last.
+  if (events < needed)
+    events += delivery.retryRecords.filter((row) =>
+      ledger.hasEnded(
+        tierTopics[retryRecords.get('topic', row)]!.topic,
+        retryRecords.get('partition', row),
+        retryRecords.get('offset', row),
+      ),
+    ).length
+  if (events < needed)
     findings.add('ledger events lost', `${delivery.name}: ${events} of ${records}`, delivery.dossier)
   const isDead = records === 0 && delivery.deadLetters.length > 0 && !taken
   if (isDead && ledger.deadLettersOf(number) === 0)
