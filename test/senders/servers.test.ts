@@ -134,13 +134,20 @@ async function underTest(t: TestContext, sender: Sender, { isEnabled = true, ...
 
 async function started(t: TestContext, sender: Sender, env: Record<string, string>, isCutOff = false) {
   const { path } = needed(...toolsOf(sender))
+  const program = await watch(t, {
+    strace: path('strace'),
+    program: path(`sender-${sender.name}`),
+    env,
+    isCutOff,
+  })
+  // Once it has ended: these run in the order in which they are given, and it writes there until then.
   t.after(async () => {
     if (!sender.isForApps) return
     await rm(`/tmp/analytics-kotlin/${env.WRITE_KEY}`, { recursive: true, force: true })
     // Unless another one keeps something in it.
     await rmdir('/tmp/analytics-kotlin').catch(() => {})
   })
-  return watch(t, { strace: path('strace'), program: path(`sender-${sender.name}`), env, isCutOff })
+  return program
 }
 
 /** What makes a JVM trust this authority, and no other. */
