@@ -16,7 +16,10 @@ import { wholeGroup, type GroupShare } from './destination-limit.ts'
  * time-outs, 429 and many 503 halve the limit, once for all that was in flight (TCP's recovery point), and what is left is
  * how far it grows at once from then on (TCP's slow start threshold), also after its breaker was open. An endpoint
  * of five requests a second, driven back to 64 each time, answered one of six in time. That threshold doubles
- * every `thresholdMs` without queueing. Where one request at a time is refused as too many, there are rests in between.
+ * every `thresholdMs` without overload, while twice as many in flight could not bring it back: that doubles the round
+ * trip at most (Little's law), which is short beside a time-out. Queueing alone is no reason to keep it: on a machine
+ * that is busy round trips stay long, and an endpoint that had once stood still was kept at a few requests for good.
+ * Where one request at a time is refused as too many, there are rests in between.
  *
  * The members of a consumer group share an endpoint: where it starts, and how many may queue, is for all of them. One
  * request of each at a time can be too many, and is all that a limit knows: a hundred of them kept an endpoint of five
@@ -85,8 +88,10 @@ const minSamples = 4
 const maxSamples = 16
 /** As far above the shortest round trip, in standard errors, a longer one is no queueing. */
 const standardErrors = 2
-/** What overload has taught is doubled when there was neither overload nor queueing for so long, in ms. */
+/** What overload has taught is doubled when there was no overload for so long, in ms, and no sign of it. */
 const thresholdMs = 30_000
+/** A round trip of more than this part of a time-out is a sign of it. */
+const overloadSign = 1 / 4
 /** The longest rest between two requests, in ms: how soon it is found that the endpoint takes more again. */
 const maxRestMs = 10_000
 /** A share of 503 up to this one says nothing of how many requests there are. */
@@ -108,8 +113,10 @@ export class ConcurrencyLimit {
   #isNew = true
   /** Half of what overload has shown to be too much; infinite while there was none. */
   #threshold = Infinity
-  /** Since when there was neither overload nor queueing. */
+  /** Since when there was neither overload nor a sign of it. */
   #thresholdAt = 0
+  /** After how long the last request timed out, in ms; infinite while none has. */
+  #timeOutMs = Infinity
   /** Between two requests, in ms, while one at a time is too many. */
   #restMs = 0
   #restsUntil = -Infinity
@@ -191,6 +198,7 @@ export class ConcurrencyLimit {
 
   /** A request was not answered in time. Where one of each member at a time is too many, they take turns. */
   overloaded(sentAt: number, now: number): void {
+    this.#timeOutMs = now - sentAt
     this.#backOff(this.#lowest, sentAt, now)
   }
 
@@ -248,7 +256,7 @@ export class ConcurrencyLimit {
     this.#roundTripMs = roundTripMs
     this.#shortest = Math.min(this.#shortest, roundTripMs)
     const event = this.#event(roundTripMs)
-    if (event === 'many') this.#thresholdAt = now
+    if (roundTripMs > this.#timeOutMs * overloadSign) this.#thresholdAt = now
     else this.#raiseThreshold(now)
     this.#apply(event, roundTripMs)
     this.#windowStart = now
@@ -275,7 +283,7 @@ export class ConcurrencyLimit {
     return Math.min(this.#start, this.#threshold)
   }
 
-  /** For each time that has passed without queueing or overload. */
+  /** For each time that has passed without overload, or a sign of it. */
   #raiseThreshold(now: number): void {
     const times = Math.floor((now - this.#thresholdAt) / thresholdMs)
     if (times <= 0 || this.#threshold === Infinity) return

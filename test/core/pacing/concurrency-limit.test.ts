@@ -117,17 +117,29 @@ test('after overload the limit returns by itself to half of what was too much, a
   assert.equal(limit.value, 32)
   limit.restart(5_100)
   assert.deepEqual([limit.value, limit.phase], [32, 'steering'], 'also after its breaker was open')
-  // Round trips ten times as long as the shortest: queueing, so nothing is added.
+  // Twice as many in flight would bring round trips near the time-out, so nothing is added.
   let at = 10_000
   const answer = (tookMs: number, windows: number) => {
-    for (let left = windows; left > 0; left--, at += 1_100)
+    for (let left = windows; left > 0; left--, at += 1_500)
       for (let each = 16; each > 0; each--) limit.answered(tookMs, limit.value, at)
   }
   answer(100, 1)
-  answer(1_000, 200)
+  answer(1_300, 200)
   assert.ok(limit.value <= 40, `${limit.value}`)
   limit.restart(at + 31_000)
-  assert.deepEqual([limit.value, limit.phase], [64, 'rising'], 'half a minute without queueing')
+  assert.deepEqual([limit.value, limit.phase], [64, 'rising'], 'half a minute later')
+})
+
+test('an endpoint that once stood still is back at its start in two minutes, though the machine is busy', () => {
+  const limit = new ConcurrencyLimit(bounds)
+  const answer = (tookMs: (at: number) => number, from: number, to: number) => {
+    for (let at = from; at < to; at += 10) limit.answered(tookMs(at), limit.value, at)
+  }
+  answer(() => 10, 0, 1_000)
+  for (let sentAt = 1_000; limit.value > 4; sentAt += 5_500) limit.overloaded(sentAt, sentAt + 5_000)
+  // Every fifth second is a quiet one, so that the others are queueing to all appearances.
+  answer((at) => (Math.floor(at / 1_000) % 5 === 0 ? 10 : 150), 60_000, 180_000)
+  assert.ok(limit.value >= bounds.start, `${limit.value}`)
 })
 
 test('where one request at a time is too many there are rests in between, which each success halves', () => {
