@@ -88,6 +88,22 @@ test('a tail without calls says that it goes on, and ends with what ends its rea
   await assert.rejects(ended, /no such topic/)
 })
 
+test('a line of a call has what the client said of it, its times in ISO 8601', () => {
+  const said = { channel: 'browser', originalTimestamp: Date.UTC(2026, 0, 2, 2), sentAt: null }
+  const { call } = JSON.parse(tailText({ kind: 'call', call: someCall(said) })) as { call: object }
+  assert.deepEqual(call, {
+    messageId: 'm-1',
+    sourceId: 'shop',
+    type: 'track',
+    userId: 'u-1',
+    event: 'Order Completed',
+    channel: 'browser',
+    timestamp: '2026-01-02T03:04:05.006Z',
+    originalTimestamp: '2026-01-02T02:00:00.000Z',
+    receivedAt: '2026-01-02T03:04:06.000Z',
+  })
+})
+
 test('a line of a call keeps its numbers, and cannot be forged by what is no JSON', () => {
   const kept = tailText({
     kind: 'call',

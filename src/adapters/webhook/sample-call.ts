@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto'
-import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import { absentFields, type AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { redacted, redactionOf } from '../../core/call/redaction.ts'
 import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
@@ -52,23 +52,15 @@ function sampleRequests(
 ): (urlId: string) => SignedRequest {
   const messageId = `test-${randomUUID()}`
   const call: AnalyticsCall = {
+    ...absentFields,
     messageId,
     sourceId: destination.sourceIds[0] ?? '',
     type: 'track',
     userId: 'postrider-test',
-    anonymousId: null,
-    previousId: null,
-    groupId: null,
     event: 'Postrider Test',
-    name: null,
-    category: null,
     timestamp: now,
     receivedAt: now,
-    sentAt: null,
     properties: '{"test":true}',
-    traits: null,
-    context: null,
-    integrations: null,
   }
   const redaction = redactionOf(destination.options.drop)
   const body = Buffer.from(renderBody(redaction ? redacted(call, redaction) : call))

@@ -21,7 +21,11 @@ export interface AnalyticsCall {
   event: string | null
   name: string | null
   category: string | null
+  /** Where it was made, in the client's words: `server`, `browser`, `mobile`. */
+  channel: string | null
   timestamp: number
+  /** `timestamp` as the client sent it, before its clock was corrected; null where it named no time. */
+  originalTimestamp: number | null
   receivedAt: number
   sentAt: number | null
   properties: string | null
@@ -38,6 +42,8 @@ export const absentFields = {
   event: null,
   name: null,
   category: null,
+  channel: null,
+  originalTimestamp: null,
   sentAt: null,
   properties: null,
   traits: null,

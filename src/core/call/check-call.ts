@@ -52,6 +52,8 @@ function badTime(call: AnalyticsCall): string | null {
   if (!isTimestamp(call.timestamp)) return outside('timestamp', call.timestamp)
   if (!isTimestamp(call.receivedAt)) return outside('receivedAt', call.receivedAt)
   if (call.sentAt !== null && !isTimestamp(call.sentAt)) return outside('sentAt', call.sentAt)
+  if (call.originalTimestamp !== null && !isTimestamp(call.originalTimestamp))
+    return outside('originalTimestamp', call.originalTimestamp)
   return null
 }
 

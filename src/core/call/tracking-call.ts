@@ -184,6 +184,7 @@ function built(
     event: given.string(field.event),
     name: given.string(field.name),
     category: given.string(field.category),
+    channel: null,
     timestamp: correctedTimestamp({
       timestamp: given.time(field.timestamp),
       originalTimestamp: given.time(field.originalTimestamp),
@@ -191,6 +192,7 @@ function built(
       isExact: time.hasExactTimestamps,
       receivedAt,
     }),
+    originalTimestamp: null,
     receivedAt,
     sentAt: time.sentAt,
     properties: given.map(field.properties),

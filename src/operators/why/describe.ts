@@ -186,11 +186,12 @@ const noMaps = Object.fromEntries(maps.map((map) => [map, null]))
 /** On one line, in the shape of the tracking API. Maps stay the text that they are, so that numbers keep their spelling. */
 export function callText(given: AnalyticsCall): string {
   const { call, fault } = checkCall(given)
-  const { timestamp, receivedAt, sentAt, ...rest } = call ?? given
+  const { timestamp, originalTimestamp, receivedAt, sentAt, ...rest } = call ?? given
   const fields: Record<string, unknown> = {
     ...rest,
     ...noMaps,
     timestamp: timeOf(timestamp),
+    originalTimestamp: originalTimestamp === null ? null : timeOf(originalTimestamp),
     receivedAt: timeOf(receivedAt),
     sentAt: sentAt === null ? null : timeOf(sentAt),
     fault,

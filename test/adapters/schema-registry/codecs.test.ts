@@ -224,6 +224,8 @@ test('every field of every record survives encoding and decoding', () => {
       context: '{"n":1.50}',
       name: '',
       anonymousId: 'é😀',
+      originalTimestamp: 1_767_323_045_006,
+      channel: 'browser',
     }),
   ]
   for (const call of calls) assert.deepEqual({ ...codecs.calls.tryDecode(codecs.calls.encode(call)) }, call)

@@ -2,11 +2,14 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { callTypes } from '../../../src/core/call/analytics-call.ts'
+import type { Type } from 'avsc'
+import { callTypes, type AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import { deadLetterReasons } from '../../../src/core/delivery/delivery.ts'
 import { deliveryEventTypes } from '../../../src/core/ledger/delivery-event.ts'
 import { outcomeKinds } from '../../../src/core/delivery/outcome.ts'
+import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
 import { recordTopics } from '../../../src/adapters/schema-registry/subjects.ts'
+import { someCall } from '../../support/calls/calls.ts'
 
 interface Schema {
   type: string
@@ -87,4 +90,19 @@ test('the closed sets of the code match those of the schemas', () => {
       assert.deepEqual(symbols, ['unknown', ...sets[name]!], name)
     }
   assert.deepEqual([...seen].sort(), Object.keys(sets).sort())
+})
+
+test('a process from before calls had originalTimestamp and channel reads those of this version, and this one reads its', () => {
+  const { type: ours, write, versions } = recordSchema('analyticsCall')
+  const { type: before, defaults } = versions[2]!
+  assert.deepEqual(defaults, { originalTimestamp: null, channel: null })
+  const read = (by: Type, from: Type, bytes: Buffer) => ({
+    ...(by.fromBuffer(bytes, by.createResolver(from)) as AnalyticsCall),
+  })
+  const call = someCall({ originalTimestamp: 1_767_323_045_006, channel: 'browser', integrations: '{}' })
+  const { originalTimestamp: _original, channel: _channel, ...known } = call
+  const buffer = Buffer.alloc(1_000)
+  const written = buffer.subarray(0, write(call, buffer, 0))
+  assert.deepEqual(read(before, ours, written), known)
+  assert.deepEqual(read(ours, before, before.toBuffer(known)), { ...known, ...defaults })
 })

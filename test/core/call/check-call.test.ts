@@ -21,6 +21,7 @@ test('the minimum for each type is enough', () => {
     { type: 'alias', userId: 'new', previousId: 'old' },
     { type: 'delete', userId: 'u' },
     { type: 'delete', userId: 'u', timestamp: earliestTimestamp, receivedAt: latestTimestamp, sentAt: 0 },
+    { type: 'identify', userId: 'u', originalTimestamp: earliestTimestamp, channel: '' },
     { type: 'track', userId: 'u', event: 'E', properties: ' {"a":1.0} ', context: '{}', integrations: '{}' },
   ]
   for (const given of enough) assert.equal(checkCall(someCall({ ...bare, ...given })).fault, null)
@@ -47,6 +48,7 @@ const faults: [given: Partial<AnalyticsCall>, names: RegExp][] = [
   [{ timestamp: earliestTimestamp - 1 }, /^timestamp lies outside/],
   [{ receivedAt: 2 ** 53 - 2 }, /^receivedAt lies outside/],
   [{ sentAt: -(2 ** 53) + 2 }, /^sentAt lies outside/],
+  [{ originalTimestamp: latestTimestamp + 1 }, /^originalTimestamp lies outside/],
   [{ properties: '{},"userId":"x"' }, /^properties is not/],
   [{ traits: '[]' }, /^traits is not/],
   [{ context: '' }, /^context is not/],

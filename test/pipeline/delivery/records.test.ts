@@ -61,6 +61,7 @@ test('records that are not calls are kept as they came, and delay no others', as
     ['a timestamp that no calendar holds', { timestamp: 8.64e15 }],
     ['a timestamp before the year 1', { timestamp: Date.parse('0001-01-01T00:00:00Z') - 1 }],
     ['a receivedAt that no calendar holds', { receivedAt: -8.64e15 }],
+    ['an originalTimestamp that no calendar holds', { originalTimestamp: 8.64e15 }],
     ['no messageId', { messageId: '' }],
     ['a messageId of 300 KB', { messageId: 'm'.repeat(300_000) }],
     ['no source', { sourceId: '' }],
@@ -203,12 +204,12 @@ test('records wait for an unreachable registry, and then every one arrives', asy
 
   // A producer with a newer schema, which this forwarder has not met yet.
   const { json } = recordSchema('analyticsCall')
-  const extra = { name: 'channel', type: ['null', 'string'], default: null }
+  const extra = { name: 'weather', type: ['null', 'string'], default: null }
   const newer = { ...json, fields: [...json.fields, extra] }
   const id = await registerSchema(subjectOf(deployment.topics.calls), newer)
   const value = Buffer.concat([
     deployment.codecs.calls.encode(someCall({ messageId: 'm-2' })),
-    // channel: null
+    // weather: null
     Buffer.from([0]),
   ])
   value.writeInt32BE(id, 1)
