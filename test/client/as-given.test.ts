@@ -56,9 +56,10 @@ test('unknown fields and fields of a wrong type are left out of the body, howeve
     timestamp: formatTimestamp(now),
     properties: { n: 1 },
     context: { library: { name: 'own' } },
-    // Unknown, or of another type.
+    // Unknown, of another type, or not for this body.
     UserId: 'x',
     channel: 'server',
+    originalTimestamp: formatTimestamp(now),
     version: 2,
     _metadata: { nodeVersion: '24' },
     traits: { plan: 'pro' },

@@ -388,6 +388,30 @@ test('times are corrected by the client’s clock, except for imports, historica
   }
 })
 
+test('the time that the client says is kept beside the corrected one, as it was sent', async () => {
+  const { batches, collect } = underTest()
+  const at = (hours: number) => new Date(now + hours * 3_600_000).toISOString()
+  const table: [what: string, path: string, call: object, batch: object, hours: number | null][] = [
+    ['an hour ahead', '/v1/batch', { timestamp: at(0.5) }, { sentAt: at(1) }, 0.5],
+    ['only a clock', '/v1/batch', { originalTimestamp: at(1) }, { sentAt: at(1) }, 1],
+    [
+      'a chosen time',
+      '/v1/batch',
+      { timestamp: at(-200), originalTimestamp: at(1) },
+      { sentAt: at(1) },
+      -200,
+    ],
+    ['an import', '/v1/import', { timestamp: at(-2) }, { sentAt: at(1) }, -2],
+    ['no time at all', '/v1/batch', {}, { sentAt: at(1) }, null],
+  ]
+  for (const [what, path, call, batch, hours] of table) {
+    void collect(path, { ...batch, batch: [{ ...track(null), ...call }] })
+    await settled()
+    const expected = hours === null ? null : now + hours * 3_600_000
+    assert.equal(batches.at(-1)!.call.originalTimestamp, expected, what)
+  }
+})
+
 test('browser routes add the caller’s address when there is none', async () => {
   const { batches, collect } = underTest()
   const table = [

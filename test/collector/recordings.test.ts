@@ -66,7 +66,12 @@ const recordings: Recording[] = [
         sentAt: new Date(anHourAhead).toISOString(),
       }),
     ),
-    expected: { event: 'Item Purchased', properties: '{"revenue":39.95}' },
+    expected: {
+      event: 'Item Purchased',
+      properties: '{"revenue":39.95}',
+      channel: null,
+      originalTimestamp: anHourAhead,
+    },
   },
   {
     sdk: 'analytics-python 2.3',
@@ -165,7 +170,7 @@ const recordings: Recording[] = [
       ['Content-Type: application/json', basic(writeKey)],
       `{"batch":[{"type":"track","userId":"u-1","event":"Old","messageId":"import-1","timestamp":"2019-02-03T04:05:06.007Z","integrations":{"All":true}}],"sentAt":"${new Date(anHourAhead).toISOString()}"}`,
     ),
-    expected: { event: 'Old' },
+    expected: { event: 'Old', originalTimestamp: Date.UTC(2019, 1, 3, 4, 5, 6, 7) },
   },
 ]
 

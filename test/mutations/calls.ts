@@ -230,6 +230,16 @@ export const calls: readonly Mutation[] = [
     },
   },
   {
+    id: 'what-the-client-said-of-the-time-corrected',
+    file: 'src/core/call/tracking-call.ts',
+    find: 'originalTimestamp: saidTimestamp(times)',
+    replace: 'originalTimestamp: correctedTimestamp(times)',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'the time that the client says is kept beside the corrected one, as it was sent',
+    },
+  },
+  {
     id: 'x-forwarded-for-trusted-from-anyone',
     file: 'src/adapters/http/client-address.ts',
     find: 'while (hops.length > 0 && this.trusts(address)) {',

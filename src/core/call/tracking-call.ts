@@ -19,6 +19,8 @@ import {
   spansPerCall,
   type CallSpans,
   correctedTimestamp,
+  saidTimestamp,
+  type ClientTimes,
 } from './tracking-fields.ts'
 
 export type TrackingCall = { call: AnalyticsCall; fault: null } | { call: null; fault: CallFault }
@@ -173,6 +175,13 @@ function built(
   { receivedAt, newMessageId }: CallDefaults,
   time: { sentAt: number | null; correctsClock: boolean; hasExactTimestamps: boolean },
 ): AnalyticsCall {
+  const times: ClientTimes = {
+    timestamp: given.time(field.timestamp),
+    originalTimestamp: given.time(field.originalTimestamp),
+    sentAt: time.correctsClock ? time.sentAt : null,
+    isExact: time.hasExactTimestamps,
+    receivedAt,
+  }
   const call: AnalyticsCall = {
     messageId: givenMessageId(given) ?? newMessageId(),
     sourceId: source,
@@ -184,15 +193,9 @@ function built(
     event: given.string(field.event),
     name: given.string(field.name),
     category: given.string(field.category),
-    channel: null,
-    timestamp: correctedTimestamp({
-      timestamp: given.time(field.timestamp),
-      originalTimestamp: given.time(field.originalTimestamp),
-      sentAt: time.correctsClock ? time.sentAt : null,
-      isExact: time.hasExactTimestamps,
-      receivedAt,
-    }),
-    originalTimestamp: null,
+    channel: given.string(field.channel),
+    timestamp: correctedTimestamp(times),
+    originalTimestamp: saidTimestamp(times),
     receivedAt,
     sentAt: time.sentAt,
     properties: given.map(field.properties),

@@ -14,6 +14,7 @@ export interface CallFault {
     | 'event_not_string'
     | 'name_not_string'
     | 'category_not_string'
+    | 'channel_not_string'
     | 'properties_not_object'
     | 'traits_not_object'
     | 'context_not_object'
@@ -155,19 +156,21 @@ export interface ClientTimes {
 }
 
 /**
+ * When a call happened as the request says it; null where it does not. `originalTimestamp` stands in for a missing
+ * `timestamp` (one SDK puts a chosen time in `timestamp` and now in the other).
+ */
+export const saidTimestamp = ({ timestamp, originalTimestamp }: ClientTimes): number | null =>
+  timestamp ?? originalTimestamp
+
+/**
  * When a call happened by the server's clock: `receivedAt − (sentAt − timestamp)`, which takes out what the
  * client's clock is off by. A time that the caller chose stays as it is: where the request says so, without `sentAt`,
- * for a skew under 5 s, or when `timestamp` lies more than 24 h before `sentAt`. `originalTimestamp` stands in for a missing `timestamp`
- * (one SDK puts a chosen time in `timestamp` and now in the other), and `receivedAt` for both (docs/calls.md).
+ * for a skew under 5 s, or when `timestamp` lies more than 24 h before `sentAt`. `receivedAt` stands in where the
+ * request says no time (docs/calls.md).
  */
-export function correctedTimestamp({
-  timestamp,
-  originalTimestamp,
-  sentAt,
-  isExact,
-  receivedAt,
-}: ClientTimes): number {
-  const said = timestamp ?? originalTimestamp
+export function correctedTimestamp(times: ClientTimes): number {
+  const { timestamp, sentAt, isExact, receivedAt } = times
+  const said = saidTimestamp(times)
   if (said === null) return receivedAt
   if (sentAt === null || (isExact && timestamp !== null)) return said
   const skew = receivedAt - sentAt
@@ -189,13 +192,14 @@ export const field = {
   event: 7,
   name: 8,
   category: 9,
-  timestamp: 10,
-  originalTimestamp: 11,
-  sentAt: 12,
-  properties: 13,
-  traits: 14,
-  context: 15,
-  integrations: 16,
+  channel: 10,
+  timestamp: 11,
+  originalTimestamp: 12,
+  sentAt: 13,
+  properties: 14,
+  traits: 15,
+  context: 16,
+  integrations: 17,
 } as const
 
 /** By their place. */

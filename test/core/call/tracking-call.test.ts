@@ -41,7 +41,9 @@ test('a batch item becomes a call, with missing fields filled in', () => {
       sourceId: 'app',
       userId: 'new',
       previousId: 'old',
+      channel: 'mobile',
       timestamp: '2020-01-01T00:00:00Z',
+      originalTimestamp: null,
       sentAt: '2020-01-01T00:00:01Z',
       context: { ip: '192.0.2.7' },
       integrations: { All: false },
@@ -55,7 +57,9 @@ test('a batch item becomes a call, with missing fields filled in', () => {
       userId: 'new',
       previousId: 'old',
       event: null,
+      channel: 'mobile',
       timestamp: Date.UTC(2020, 0, 1),
+      originalTimestamp: Date.UTC(2020, 0, 1),
       receivedAt: now,
       sentAt: Date.UTC(2020, 0, 1) + 1_000,
       context: '{"ip":"192.0.2.7"}',
@@ -77,6 +81,7 @@ test('originalTimestamp is used for a missing timestamp, and a page’s traits f
   assert.equal(page.properties, '{"url":"/"}')
   assert.equal(page.traits, null)
   assert.equal(page.timestamp, Date.UTC(2020, 0, 1))
+  assert.equal(page.originalTimestamp, Date.UTC(2020, 0, 1))
   assert.equal(callOf({ type: 'page', userId: 'u', traits: {}, properties: { a: 1 } }).properties, '{"a":1}')
 })
 
@@ -129,6 +134,7 @@ const faults: [item: unknown, code: string][] = [
   [{ type: 'track', ...user, event: 1 }, 'event_not_string'],
   [{ type: 'page', ...user, name: 1 }, 'name_not_string'],
   [{ type: 'page', ...user, category: {} }, 'category_not_string'],
+  [{ type: 'page', ...user, channel: 5 }, 'channel_not_string'],
   [{ type: 'page', ...user, properties: [] }, 'properties_not_object'],
   [{ type: 'page', ...user, properties: 1 }, 'properties_not_object'],
   [{ type: 'identify', ...user, traits: 'x' }, 'traits_not_object'],
@@ -140,6 +146,7 @@ const faults: [item: unknown, code: string][] = [
   [{ type: 'delete', anonymousId: 'a' }, 'id_required'],
   [{ type: 'identify', ...user, timestamp: 'yesterday' }, 'timestamp_invalid'],
   [{ type: 'identify', ...user, timestamp: 1_700_000_000_000 }, 'timestamp_invalid'],
+  [{ type: 'identify', ...user, timestamp: '2026-01-02', originalTimestamp: 'now' }, 'timestamp_invalid'],
   [{ type: 'identify', ...user, messageId: 'x'.repeat(101) }, 'message_id_too_long'],
 ]
 
@@ -173,6 +180,7 @@ test('property: any JSON yields either a call that passes the check or a fault',
       groupId: fc.string(),
       event: fc.string(),
       name: value,
+      channel: value,
       properties: value,
       traits: value,
       context: value,
