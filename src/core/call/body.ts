@@ -5,7 +5,7 @@ import { formatTimestamp } from '../timestamp.ts'
 const plain = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
 
 /** JSON of a string; most are plain, and the check costs half of what JSON.stringify does. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return plain.test(text) ? `"${text}"` : JSON.stringify(text)
 }
 
@@ -21,7 +21,7 @@ export function renderBody(call: AnalyticsCall): string {
       return `${head('track', call)},"event":${quoted(call.event!)},"properties":${call.properties ?? '{}'}${tail(call)}`
     case 'page':
     case 'screen':
-      return `${head(call.type, call)}${optional('name', call.name)}${optional('category', call.category)},"properties":${call.properties ?? '{}'}${tail(call)}`
+      return `${head(call.type, call)}${optionalText('name', call.name)}${optionalText('category', call.category)},"properties":${call.properties ?? '{}'}${tail(call)}`
     case 'identify':
       return `${head('identify', call)},"traits":${call.traits ?? '{}'}${tail(call)}`
     case 'group':
@@ -43,7 +43,8 @@ function head(type: string, call: AnalyticsCall): string {
 
 const timestamp = (call: AnalyticsCall): string => `"timestamp":"${formatTimestamp(call.timestamp)}"`
 
-const optional = (key: string, text: string | null): string =>
+/** `,"key":"text"`, or nothing. */
+export const optionalText = (key: string, text: string | null): string =>
   text === null ? '' : `,"${key}":${quoted(text)}`
 
 const tail = (call: AnalyticsCall): string =>
