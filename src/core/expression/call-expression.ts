@@ -2,7 +2,7 @@
 import { Environment, ParseError, type ASTNode } from '@marcbachmann/cel-js'
 import { callFields, ExpressionFault, type CallValues } from './call-values.ts'
 import { maxSteps, OutOfSteps, Run, type Evaluate } from './evaluation.ts'
-import { functions, textMethods, timeParts } from './functions.ts'
+import { functions, holeFunctions, textMethods, timeParts } from './functions.ts'
 import { childrenOf, compileNode, UnsupportedNode } from './nodes.ts'
 import { isSearch, searches } from './searches.ts'
 
@@ -27,29 +27,76 @@ export interface EvaluationFault {
   reason: string
 }
 
-/** The expression, or what is wrong with its text and where. */
-export function compileExpression(
+/** An expression whose value stands in a request: a hole of a template. */
+export interface ValueExpression {
+  readonly text: string
+  /** It names a field of the call and nothing else: where that is null, the call has none. */
+  readonly isField: boolean
+  /** The value; a fault where there is none. `OutOfSteps` is thrown. */
+  readonly evaluate: Evaluate
+}
+
+type Compiled<T> = { expression: T; fault: null } | { expression: null; fault: string }
+const refused = (fault: string) => ({ expression: null, fault })
+
+/** The condition, or what is wrong with its text and where. */
+export function compileExpression(text: string): Compiled<CallExpression> {
+  const { parsed, fault } = parsedOf(text, conditions, functions)
+  if (fault !== null) return refused(fault)
+  const { type, ast } = parsed
+  if (type !== 'bool' && type !== 'dyn') return refused(`it gives a value of type ${type}, not true or false`)
+  return compiledOf(text, ast, (evaluate) => new CompiledExpression(text, evaluate))
+}
+
+/** The same of a value. It reads `delivery` and `destination` too, and has functions of its own. */
+export function compileValue(text: string): Compiled<ValueExpression> {
+  const { parsed, fault } = parsedOf(text, holes, [...functions, ...holeFunctions])
+  if (fault !== null) return refused(fault)
+  const { type, ast } = parsed
+  if (type === 'Call' || type === 'Delivery' || type === 'Destination')
+    return refused(`it gives the whole ${type.toLowerCase()}: name what of it, such as call.event`)
+  const isField = ast.op === '.' && ast.args[0].op === 'id' && ast.args[0].args === 'call'
+  return compiledOf(text, ast, (evaluate) => ({ text, isField, evaluate }))
+}
+
+interface Parsed {
+  ast: ASTNode
+  type: string
+}
+
+function parsedOf(
   text: string,
-): { expression: CallExpression; fault: null } | { expression: null; fault: string } {
-  const refused = (fault: string) => ({ expression: null, fault })
+  environment: Environment,
+  known: readonly string[],
+): { parsed: Parsed; fault: null } | { parsed: null; fault: string } {
+  const refusal = (fault: string) => ({ parsed: null, fault })
   if (text.length > maxExpressionLength)
-    return refused(`it has ${text.length} characters, at most ${maxExpressionLength} are allowed`)
+    return refusal(`it has ${text.length} characters, at most ${maxExpressionLength} are allowed`)
   try {
     const parsed = environment.parse(text)
-    const fault = boundFault(parsed.ast, false)
-    if (fault !== null) return refused(`${placeOf(text, fault.node.start)}: ${fault.phrase}`)
+    const fault = boundFault(parsed.ast, false, known)
+    if (fault !== null) return refusal(`${placeOf(text, fault.node.start)}: ${fault.phrase}`)
     const { type, error } = parsed.check()
-    if (error) return refused(`${placeOf(text, error.range?.start)}: ${error.summary}`)
-    if (type !== 'bool' && type !== 'dyn')
-      return refused(`it gives a value of type ${type}, not true or false`)
-    return { expression: new CompiledExpression(text, compileNode(parsed.ast, null)), fault: null }
+    if (error) return refusal(`${placeOf(text, error.range?.start)}: ${error.summary}`)
+    return { parsed: { ast: parsed.ast, type: String(type) }, fault: null }
   } catch (error) {
-    if (error instanceof ParseError) return refused(`${placeOf(text, error.range?.start)}: ${error.summary}`)
-    if (error instanceof UnsupportedNode)
-      return refused(`${placeOf(text, error.node.start)}: ${error.message}`)
-    // Whatever else it throws for this text it would throw for it again.
-    return refused(error instanceof Error ? error.message : String(error))
+    return refusal(phraseOf(text, error))
   }
+}
+
+function compiledOf<T>(text: string, ast: ASTNode, of: (evaluate: Evaluate) => T): Compiled<T> {
+  try {
+    return { expression: of(compileNode(ast, null)), fault: null }
+  } catch (error) {
+    return refused(phraseOf(text, error))
+  }
+}
+
+function phraseOf(text: string, error: unknown): string {
+  if (error instanceof ParseError) return `${placeOf(text, error.range?.start)}: ${error.summary}`
+  if (error instanceof UnsupportedNode) return `${placeOf(text, error.node.start)}: ${error.message}`
+  // Whatever else it throws for this text it would throw for it again.
+  return error instanceof Error ? error.message : String(error)
 }
 
 class CompiledExpression implements CallExpression {
@@ -70,35 +117,60 @@ class CompiledExpression implements CallExpression {
     }
     if (typeof value === 'boolean') return value
     if (!(value instanceof ExpressionFault)) return { reason: 'its value is neither true nor false' }
-    const { reason, at } = value
-    return { reason: at === null ? reason : `${reason} at ${placeOf(this.#text, at)}` }
+    return { reason: reasonOf(this.#text, value) }
   }
 }
 
-const tooManySteps = `it would take more than ${maxSteps} steps`
+/** With where in the expression's text. */
+export const reasonOf = (text: string, { reason, at }: ExpressionFault): string =>
+  at === null ? reason : `${reason} at ${placeOf(text, at)}`
 
-const environment = new Environment({ limits: { maxAstNodes: maxNodes, maxDepth } })
+export const tooManySteps = `it would take more than ${maxSteps} steps`
+
+const conditions = new Environment({ limits: { maxAstNodes: maxNodes, maxDepth } })
   .registerType('Call', { fields: callFields })
   .registerVariable('call', 'Call')
 
+const notRun = () => null
+const holes = conditions
+  .clone()
+  .registerType('Delivery', { fields: { id: 'string', attempt: 'int' } })
+  .registerType('Destination', { fields: { id: 'string', name: 'string' } })
+  .registerVariable('delivery', 'Delivery')
+  .registerVariable('destination', 'Destination')
+  .registerFunction('json(dyn): string', notRun)
+  .registerFunction('iso(dyn): string', notRun)
+  .registerFunction('unix(dyn): int', notRun)
+  .registerFunction('lower(dyn): string', notRun)
+  .registerFunction('sha256(dyn): string', notRun)
+
 /** The first part that could take long, or is not there. */
-function boundFault(node: ASTNode, isWithin: boolean): { node: ASTNode; phrase: string } | null {
+function boundFault(
+  node: ASTNode,
+  isWithin: boolean,
+  known: readonly string[],
+): { node: ASTNode; phrase: string } | null {
   const { op, args } = node
-  if (op === 'call' && !(functions as readonly string[]).includes(args[0]))
-    return { node, phrase: unknownFunction(args[0], functions) }
-  if (op !== 'rcall') return firstFault(childrenOf(args), isWithin)
+  if (op === 'call' && !known.includes(args[0])) return { node, phrase: unknownFunction(args[0], known) }
+  if (op !== 'rcall') return firstFault(childrenOf(args), isWithin, known)
   const [name, receiver, given] = args
   if (!methods.includes(name)) return { node, phrase: unknownFunction(name, methods) }
   if ((timeParts as readonly string[]).includes(name) && given.length > 0)
     return { node, phrase: `${name} is in UTC and takes nothing` }
   if (isSearch(name) && isWithin)
     return { node, phrase: `${name} cannot be used within all, exists, exists_one or filter` }
-  return boundFault(receiver, isWithin) ?? firstFault(childrenOf(given), isWithin || isSearch(name))
+  return (
+    boundFault(receiver, isWithin, known) ?? firstFault(childrenOf(given), isWithin || isSearch(name), known)
+  )
 }
 
-function firstFault(nodes: readonly ASTNode[], isWithin: boolean): { node: ASTNode; phrase: string } | null {
+function firstFault(
+  nodes: readonly ASTNode[],
+  isWithin: boolean,
+  known: readonly string[],
+): { node: ASTNode; phrase: string } | null {
   for (const node of nodes) {
-    const found = boundFault(node, isWithin)
+    const found = boundFault(node, isWithin, known)
     if (found) return found
   }
   return null

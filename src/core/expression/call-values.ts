@@ -67,6 +67,11 @@ export class CallValues {
     }
   }
 
+  /** The JSON of a map as it stands in the body; null for a field that is none. */
+  mapText(field: CallField): string | null {
+    return callFields[field] === 'map' ? ((this.#call[field] as string | null) ?? '{}') : null
+  }
+
   /** Whether the keys of what the field holds are too many to be listed. */
   isLong(field: CallField): boolean {
     if (callFields[field] !== 'map') return false

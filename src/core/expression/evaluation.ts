@@ -13,7 +13,7 @@ import { CallValues, ExpressionFault, type CallField } from './call-values.ts'
  * | a comparison within `==`, `!=` and `in` | 1 |
  * | an element of a list that `+` makes, a key of a map that is listed | 1 |
  * | 16 characters that are compared, searched, joined, trimmed or counted, or are a key | 1 |
- * | a character that `lowerAscii` or `upperAscii` changes | 1 |
+ * | a character that `lower`, `lowerAscii` or `upperAscii` changes, or that `sha256` reads | 1 |
  *
  * What is done once for each node is not counted: an expression has at most 500 of them.
  */
@@ -22,17 +22,28 @@ export const maxSteps = 100_000
 /** A value of the expression: a fault where there is none. */
 export type Evaluate = (run: Run) => unknown
 
-/** One evaluation. */
+/** What the holes of a template read beside the call. */
+export interface Surroundings {
+  readonly delivery: Readonly<ValueMap>
+  readonly destination: Readonly<ValueMap>
+  /** In lowercase hex. */
+  sha256(text: string): string
+}
+
+/** One evaluation, of an expression or of all that one request is made of. */
 export class Run {
   readonly call: CallValues
+  /** Null for a condition. */
+  readonly around: Surroundings | null
   /** Of the search that is under evaluation; searches do not stand within each other. */
   element: unknown = null
   /** A map was read that may have too many keys to be listed. */
   hasReadLong = false
   #stepsLeft = maxSteps
 
-  constructor(call: CallValues) {
+  constructor(call: CallValues, around: Surroundings | null = null) {
     this.call = call
+    this.around = around
   }
 
   get steps(): number {

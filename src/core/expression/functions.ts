@@ -11,12 +11,16 @@ import {
   timeOf,
   type Run,
 } from './evaluation.ts'
+import { jsonOf } from './json-text.ts'
+import { formatTimestamp } from '../timestamp.ts'
 
 /** Longer texts are no number, time or duration. */
 const maxConvertedLength = 100
 
-export type Conversion = Exclude<(typeof functions)[number], 'has'>
+export type Conversion = Exclude<(typeof functions)[number], 'has'> | (typeof holeFunctions)[number]
 export const functions = ['has', 'size', 'int', 'double', 'string', 'bool', 'timestamp', 'duration'] as const
+/** What templates have beside these. */
+export const holeFunctions = ['json', 'iso', 'unix', 'lower', 'sha256'] as const
 
 /** Null where there is no such conversion of the value. */
 export const conversions: Record<Conversion, (value: unknown, run: Run) => unknown> = {
@@ -67,6 +71,32 @@ export const conversions: Record<Conversion, (value: unknown, run: Run) => unkno
     return value.length < 20 || value.length > 30 ? invalidTime : timeOf(new Date(value).getTime())
   },
   duration: (value) => (typeof value === 'string' ? durationOf(value) : null),
+  json: (value, run) => jsonOf(value, run),
+  iso(value) {
+    const time = momentOf(value)
+    return time instanceof Date ? formatTimestamp(time.getTime()) : time
+  },
+  unix(value) {
+    const time = momentOf(value)
+    return time instanceof Date ? BigInt(Math.floor(time.getTime() / 1_000)) : time
+  },
+  lower(value, run) {
+    if (typeof value !== 'string') return null
+    run.spend(value.length)
+    return value.toLowerCase()
+  },
+  sha256(value, run) {
+    if (typeof value !== 'string') return null
+    run.spend(value.length)
+    return run.around!.sha256(value)
+  },
+}
+
+/** A time, or ms since 1970. */
+function momentOf(value: unknown): Date | FaultCode | null {
+  if (value instanceof Date) return value
+  if (typeof value !== 'number' && typeof value !== 'bigint') return null
+  return timeOf(Math.trunc(Number(value))) as Date | FaultCode
 }
 
 function doubleOf(text: string): unknown {

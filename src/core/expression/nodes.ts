@@ -50,6 +50,8 @@ export function compileNode(node: ASTNode, element: string | null): Evaluate {
     case 'id':
       if (node.args === element) return (run) => run.element
       if (node.args === 'call') return (run) => run.call
+      if (node.args === 'delivery') return (run) => run.around!.delivery
+      if (node.args === 'destination') return (run) => run.around!.destination
       throw new UnsupportedNode(node, `there is no ${node.args} here, only call`)
     case '.':
       return compileMember(compile(node.args[0]), node.args[1], fail)

@@ -60,6 +60,10 @@ function scalarOf(source: string, first: number, numberOf: NumberOf): unknown {
   return source === 'true' ? true : source === 'false' ? false : source === 'null' ? null : numberOf(source)
 }
 
+/** An object of JSON, not a list. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawJSON(value)
+
 /** Text that JSON.stringify puts out as it is (TypeScript does not know it yet). */
 export const { rawJSON, isRawJSON } = JSON as unknown as {
   rawJSON(text: string): unknown
