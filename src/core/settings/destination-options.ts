@@ -4,6 +4,8 @@ import { maxEventNameLength, maxEvents } from '../call/filter.ts'
 import { compileExpression, maxExpressionLength } from '../expression/call-expression.ts'
 import { dropFaults, maxDropPathLength, maxDropPaths } from '../call/redaction.ts'
 import { maxAttemptCount, parseRate } from '../pacing/token-bucket.ts'
+import { maxBodyTemplateLength } from '../shape/body-template.ts'
+import { bodyFaults } from '../shape/shape.ts'
 import { faultIf, type Fault } from '../decision.ts'
 import { option, optionSet, type OptionsEditOf, type OptionValues } from './option-rows.ts'
 
@@ -13,6 +15,14 @@ const maxConsentLength = 100
 
 export const deliverToChoices = ['any', 'every'] as const
 export type DeliverTo = (typeof deliverToChoices)[number]
+
+const methods = ['POST', 'PUT', 'PATCH'] as const
+export type Method = (typeof methods)[number]
+const formats = ['documents', 'full'] as const
+const contentTypes = ['json', 'form'] as const
+export type ContentType = (typeof contentTypes)[number]
+/** What a template of a body can be for. */
+export const bodyTypes = ['all', ...callTypes] as const
 
 export const maxRateForm = `a whole number from 1 to ${maxAttemptCount} and "/s" or "/m", such as 100/s`
 
@@ -87,6 +97,26 @@ export const destinationOptions = {
     z.array(z.string().max(maxDropPathLength)).max(maxDropPaths).nullable(),
   ),
   traceContext: option(z.boolean(), false, 'Trace context', 'Send the `traceparent` that a call came with.'),
+  method: option(z.enum(methods), 'POST', 'Method', 'The method of its requests.'),
+  format: option(
+    z.enum(formats),
+    'documents',
+    'Format',
+    'documents: the body as receivers have it from docs/receivers.md. full: the whole call, with `integrations` and all of its times.',
+  ),
+  body: option(
+    z.record(z.string(), z.string()).nullable(),
+    null,
+    'Body',
+    'A JSON template, whose texts may have holes such as `${call.event}`, by call type or for `all`; null for the body of the format.',
+    z.partialRecord(z.enum(bodyTypes), z.string().max(maxBodyTemplateLength)).nullable(),
+  ),
+  contentType: option(
+    z.enum(contentTypes),
+    'json',
+    'Content type',
+    'form: the body’s keys as the fields of a form.',
+  ),
 }
 
 type Options = typeof destinationOptions
@@ -105,7 +135,7 @@ export const {
 
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {
-  const { types, events, consent, maxRate, maxInFlight, where, drop } = edit
+  const { types, events, consent, maxRate, maxInFlight, where, drop, body } = edit
   const faults: Fault[] = []
   const usage = (field: string, message: string) => faults.push({ code: 'usage', field, message })
   if (types) {
@@ -130,6 +160,12 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
   const fault = typeof where === 'string' ? compileExpression(where).fault : null
   if (fault !== null) usage('where', `the expression cannot be used: ${fault}${expressionHint(fault)}`)
   if (drop) for (const phrase of dropFaults(drop)) usage('drop', phrase)
+  for (const [type, text] of Object.entries(body ?? {})) {
+    if (!(bodyTypes as readonly string[]).includes(type))
+      usage('body', `${JSON.stringify(type)} is none of ${bodyTypes.join(', ')}`)
+    for (const phrase of bodyFaults(text)) usage('body', `the body for ${type} ${phrase}`)
+  }
+  if (body && Object.keys(body).length === 0) usage('body', 'at least one template is needed')
   return faults
 }
 
@@ -166,7 +202,7 @@ const isWithin = (value: number, min: number, max: number): boolean =>
 /** What does not go together in the whole of a destination, as it would be. */
 export function optionsConflicts(
   code: Fault['code'],
-  { standardWebhooks, types, events }: DestinationOptions,
+  { standardWebhooks, types, events, contentType, body }: DestinationOptions,
   isSigned: boolean,
 ): Fault[] {
   const unsigned = 'Standard Webhooks are signed, and the destination has no shared secret to sign with'
@@ -174,5 +210,12 @@ export function optionsConflicts(
   return [
     ...faultIf(standardWebhooks && !isSigned, code, 'standardWebhooks', unsigned),
     ...faultIf(events !== null && types?.includes('track') === false, code, 'events', untyped),
+    ...Object.entries(contentType === 'form' ? (body ?? {}) : {})
+      .filter(([, text]) => !text.trimStart().startsWith('{'))
+      .map(([type]): Fault => ({
+        code,
+        field: 'body',
+        message: `the body for ${type} is no object, and a form is made of one`,
+      })),
   ]
 }

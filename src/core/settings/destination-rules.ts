@@ -1,12 +1,14 @@
 import { sourceOf } from '../call/built-in-source.ts'
 import { accepted, refused, idFaults, nameFaults, fault, faultIf, type Fault } from '../decision.ts'
-import { canonicalUrl, urlFaults, type HostRefusal } from '../delivery/endpoint-url.ts'
+import { canonicalUrl, type HostRefusal } from '../delivery/endpoint-url.ts'
 import {
   headerNameFaults,
   headerSetFaults,
   headerValueFaults,
   isHeaderValue,
 } from '../delivery/static-headers.ts'
+import { parseRequestUrl, requestUrlFaults } from '../shape/request-url.ts'
+import { hasHoles, holeFaults, templateHoles } from '../shape/text-template.ts'
 import type { HeaderEdit, SettingsCommand } from './commands.ts'
 import {
   defaultOptions,
@@ -145,7 +147,8 @@ function editUrls(edit: UrlEdit, state: SettingsAggregate): { urls: EndpointSett
   if (edit.urls.length > maxUrls)
     faults.push(fault('usage', 'urls', `${edit.urls.length} URLs are given, at most ${maxUrls} are allowed`))
   edit.urls.forEach((url, index) => {
-    for (const phrase of urlFaults(url)) faults.push(fault('usage', 'urls', `URL ${index + 1} ${phrase}`))
+    for (const phrase of requestUrlFaults(url))
+      faults.push(fault('usage', 'urls', `URL ${index + 1} ${phrase}`))
     const first = edit.urls.findIndex((other) => canonicalUrl(other) === canonicalUrl(url))
     if (first < index) faults.push(fault('usage', 'urls', `URL ${index + 1} is the same as URL ${first + 1}`))
     // One that is there already was allowed when it was set, maybe by a process that allows more.
@@ -185,7 +188,10 @@ function headerFaults(edits: readonly HeaderEdit[], urlCount: number): Fault[] {
       faults.push(
         fault('usage', 'headers', `${label}: there is no such URL, they are numbered from 1 to ${urlCount}`),
       )
-    const phrases = [...headerNameFaults(name), ...(value === null ? [] : headerValueFaults(value.text))]
+    const phrases = [
+      ...headerNameFaults(name),
+      ...(value === null ? [] : [...headerValueFaults(value.text), ...holeFaults(value.text)]),
+    ]
     for (const phrase of phrases) faults.push(fault('usage', 'headers', `${label} ${phrase}`))
   }
   const keys = edits.map(({ urlNumber, name }) => `${name.toLowerCase()} of URL ${urlNumber}`)
@@ -202,9 +208,14 @@ function editHeaders(
   return [
     ...current.filter(({ name }) => !edited.has(name.toLowerCase())),
     ...edits.flatMap(({ name, value }) =>
-      value === null ? [] : [{ name, value: value.seal(placeOf(name)) }],
+      value === null ? [] : [{ name, value: value.seal(placeOf(name)), ...holesIn(value.text) }],
     ),
   ]
+}
+
+function holesIn(text: string): { holes?: string[] } {
+  const holes = hasHoles(text) ? templateHoles(text) : []
+  return holes.length > 0 ? { holes } : {}
 }
 
 /** AES-GCM keeps the length; unpadded base64url has 4 characters for 3 bytes. */
@@ -226,7 +237,7 @@ export function destinationFault({ urls }: Pick<Destination, 'urls'>): string | 
   for (const { id, url, headers } of urls) {
     if (ids.has(id)) return `it has two URLs with the id ${JSON.stringify(id)}`
     ids.add(id)
-    if (URL.parse(url) === null) return `what stands as its URL ${JSON.stringify(id)} is none`
+    if (!parseRequestUrl(url)?.url) return `what stands as its URL ${JSON.stringify(id)} is none`
     for (const { name } of headers)
       if (headerNameFaults(name).length > 0)
         return `the name of a header of its URL ${JSON.stringify(id)} is none, or reserved`

@@ -147,9 +147,9 @@ export function withResealed(destination: Destination, places: ResealedPlaces): 
     earlierSecret: places.earlierSecret ?? destination.earlierSecret,
     urls: destination.urls.map((url) => ({
       ...url,
-      headers: url.headers.map(({ name, value }) => {
-        const place = places.headers.find((header) => header.urlId === url.id && header.name === name)
-        return place ? { name, value: place.value } : { name, value }
+      headers: url.headers.map((header) => {
+        const place = places.headers.find(({ urlId, name }) => urlId === url.id && name === header.name)
+        return place ? { ...header, value: place.value } : header
       }),
     })),
   }

@@ -41,11 +41,21 @@ export interface Source extends SourceOptions {
   enabled: boolean
 }
 
+/**
+ * A header of a URL. The expressions in the holes of its value stand beside it, so that what they are filled with is
+ * known where the value cannot be opened; absent where it has none.
+ */
+const headerSettings = z.object({
+  name: z.string(),
+  value: sealedSecret,
+  holes: z.array(z.string()).optional(),
+})
+
 /** A URL of a destination as an event carries it: whether it is gone is not a setting. The id stays when the list is edited. */
 export const endpointSettings = z.object({
   id: z.string(),
   url: z.string(),
-  headers: z.array(z.object({ name: z.string(), value: sealedSecret })),
+  headers: z.array(headerSettings),
 })
 export type EndpointSettings = z.output<typeof endpointSettings>
 

@@ -111,6 +111,10 @@ test('each option can be set and taken away, and stays as it is when it is not n
     consent: ['advertising'],
     standardWebhooks: true,
     deliverTo: 'every' as const,
+    method: 'PUT' as const,
+    format: 'full' as const,
+    body: { track: '{"event":"${call.event}"}' },
+    contentType: 'form' as const,
   }
   assert.deepEqual(editOptions(defaultOptions, set), set)
   assert.deepEqual(editOptions(set, {}), set)

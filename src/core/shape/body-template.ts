@@ -1,0 +1,112 @@
+import type { ValueExpression } from '../expression/call-expression.ts'
+import type { Run } from '../expression/evaluation.ts'
+import { isObject, parseJson, rawJSON } from '../json/parse-json.ts'
+import {
+  absent,
+  hasHoles,
+  holesOf,
+  jsonText,
+  onlyHoleOf,
+  parseTemplate,
+  textOf,
+  valueOf,
+  type TextTemplate,
+} from './text-template.ts'
+
+/** Of the template's text. */
+export const maxBodyTemplateLength = 32_768
+const maxHoles = 200
+
+/** A JSON template: writes the JSON of a call; null where it leaves the value out. */
+type Write = (run: Run) => string | null
+
+/**
+ * A JSON document whose texts may have holes. A text that is one hole takes the value's own type; where the call has no
+ * such value its key, or its element of a list, is left out. In any other text a value is written as text.
+ */
+export interface BodyTemplate {
+  /** Every hole, in the order in which they stand. */
+  readonly holes: readonly ValueExpression[]
+  /** The JSON. Throws Unrenderable. */
+  render(run: Run): string
+}
+
+/** The template, or what is wrong with its text. */
+export function compileBody(
+  text: string,
+): { body: BodyTemplate; fault: null } | { body: null; fault: string } {
+  const refused = (fault: string) => ({ body: null, fault })
+  if (text.length > maxBodyTemplateLength)
+    return refused(`has ${text.length} characters, at most ${maxBodyTemplateLength} are allowed`)
+  let document: unknown
+  try {
+    // Numbers keep their digits.
+    document = parseJson(text, rawJSON)
+  } catch (error) {
+    return refused(`is not JSON: ${(error as Error).message}`)
+  }
+  const compiler = new Compiler()
+  const write = compiler.write(document)
+  const [fault] = compiler.faults
+  if (fault !== undefined) return refused(fault)
+  if (compiler.holes.length > maxHoles)
+    return refused(`has ${compiler.holes.length} holes, at most ${maxHoles} are allowed`)
+  return { body: { holes: compiler.holes, render: (run) => write(run) ?? 'null' }, fault: null }
+}
+
+class Compiler {
+  readonly faults: string[] = []
+  readonly holes: ValueExpression[] = []
+
+  write(value: unknown): Write {
+    if (Array.isArray(value)) return listOf((value as unknown[]).map((item) => this.write(item)))
+    if (isObject(value)) return this.#object(value)
+    if (typeof value === 'string' && hasHoles(value)) return this.#text(value)
+    const json = JSON.stringify(value)
+    return () => json
+  }
+
+  #object(value: Record<string, unknown>): Write {
+    const members = Object.entries(value).map(([key, member]) => {
+      if (hasHoles(key))
+        this.faults.push(`has a hole in the key ${JSON.stringify(key)}: only values have holes`)
+      return { key: `${JSON.stringify(key)}:`, write: this.write(member) }
+    })
+    return (run) => {
+      let text = ''
+      for (const { key, write } of members) {
+        const json = write(run)
+        if (json !== null) text += text === '' ? key + json : `,${key}${json}`
+      }
+      return `{${text}}`
+    }
+  }
+
+  #text(text: string): Write {
+    const { template, fault } = parseTemplate(text)
+    if (fault !== null) {
+      this.faults.push(`has a fault: ${fault}`)
+      return () => null
+    }
+    this.holes.push(...holesOf(template))
+    const hole = onlyHoleOf(template)
+    if (hole === null) return (run) => JSON.stringify(filled(template, run))
+    return (run) => {
+      const value = valueOf(hole, run)
+      return value === absent ? null : jsonText(hole, value, run)
+    }
+  }
+}
+
+function listOf(items: readonly Write[]): Write {
+  return (run) => {
+    const texts = items.map((write) => write(run)).filter((json) => json !== null)
+    return `[${texts.join(',')}]`
+  }
+}
+
+function filled({ parts }: TextTemplate, run: Run): string {
+  let text = ''
+  for (const part of parts) text += typeof part === 'string' ? part : textOf(part, valueOf(part, run), run)
+  return text
+}
