@@ -10,6 +10,7 @@ import type {
 } from '../../core/delivery/delivery.ts'
 import { isRun, pairsOf, runAttempts, spanOf, type DeferredRun } from '../../core/delivery/deferred-run.ts'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
+import type { Filled } from '../../core/shape/text-template.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Mapping } from './record-codec.ts'
 
@@ -20,7 +21,7 @@ export type KeyedTierRecord = KeyedRetryDelivery | DeferredRun
 
 type Fields<T, K extends keyof T, Unknown> = Omit<T, K> & Record<K, T[K] | Unknown>
 type OutcomeFields = Fields<EndpointOutcome, 'kind', 'unknown'>
-type DeliveryFields = Omit<Delivery, 'type' | 'outcomes'> & {
+type DeliveryFields = Omit<Delivery, 'type' | 'outcomes' | 'filled'> & {
   key: Uint8Array | null
   type: CallType | 'unknown'
   outcomes: readonly OutcomeFields[]
@@ -30,15 +31,18 @@ interface RunFields {
   offsets: number[]
 }
 type RetryFields = DeliveryFields &
-  Pick<RetryDelivery, 'scheduledAt' | 'owner' | 'from'> & { run: RunFields | null }
+  Pick<RetryDelivery, 'scheduledAt' | 'owner' | 'from'> & { run: RunFields | null; filled: Filled | null }
 type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {
   reason: DeadLetterReason | 'unknown'
   delivery: DeliveryFields | null
+  filled: Filled | null
 }
 
 export const tierRecords: Mapping<KeyedTierRecord> = {
   toFields: (record) =>
-    isRun(record) ? fieldsOfRun(record) : { ...record, key: record.key ?? null, run: null },
+    isRun(record)
+      ? fieldsOfRun(record)
+      : { ...record, key: record.key ?? null, run: null, filled: record.filled ?? null },
   // Thousands a second come due while an endpoint is down: what avsc read has the same fields, and is not copied.
   fromFields(read) {
     const fields = read as RetryFields
@@ -61,6 +65,7 @@ const ofNoDelivery: Omit<RetryFields, keyof DeferredRun | 'origin' | 'run'> = {
   notBefore: null,
   outcomes: [],
   lastResponse: null,
+  filled: null,
 }
 
 function fieldsOfRun({ urlId, calls, ...shared }: DeferredRun): RetryFields {
@@ -85,14 +90,15 @@ function runOf(fields: RetryFields, { urlId, offsets }: RunFields): DeferredRun 
 
 export const deadLetters: Mapping<DeadLetter> = {
   toFields({ delivery, ...record }) {
-    return { ...record, delivery: delivery && { ...delivery, key: record.rawKey } }
+    const filled = delivery?.filled ?? null
+    return { ...record, delivery: delivery && { ...delivery, key: record.rawKey }, filled }
   },
   fromFields(read) {
-    const { reason, delivery, ...record } = read as DeadLetterFields
+    const { reason, delivery, filled, ...record } = read as DeadLetterFields
     return {
       ...record,
       reason: reason === 'unknown' ? 'internal_error' : reason,
-      delivery: delivery && withoutKey(delivery),
+      delivery: delivery && { ...withoutKey(delivery), filled },
     }
   },
 }

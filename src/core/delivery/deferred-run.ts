@@ -61,7 +61,7 @@ export const deliveryIdIn = ({ destinationId, urlId }: DeferredRun, messageId: s
   messageId + deliveryIdSuffix(destinationId, urlId)
 
 /** What a call brings to its delivery. */
-export type OfCall = Pick<Delivery, 'messageId' | 'sourceId' | 'userIds' | 'type' | 'body'> & {
+export type OfCall = Pick<Delivery, 'messageId' | 'sourceId' | 'userIds' | 'type' | 'body' | 'filled'> & {
   /** As an origin's. */
   appendedAt: number | null
 }

@@ -1,4 +1,5 @@
 import type { CallType } from '../call/analytics-call.ts'
+import type { Filled } from '../shape/text-template.ts'
 import type { OutcomeKind } from './outcome.ts'
 
 /** Where a record was first read from. Offsets stay below 2^53. */
@@ -51,6 +52,11 @@ export interface Delivery {
   readonly userIds: readonly string[]
   readonly type: CallType
   readonly body: Uint8Array
+  /**
+   * What stands in the holes of URLs and headers, fixed as the body is; null or absent where they had none when it was
+   * rendered.
+   */
+  readonly filled?: Filled | null
   /** Ids of the endpoints (URLs) still to try. In the first round, those that there were when it was planned. */
   readonly endpointIds: readonly string[]
   /** Rounds of sending that reached at least one endpoint. */
@@ -103,6 +109,7 @@ export const deadLetterReasons = [
   'too_large',
   'call_removed',
   'plan_violation',
+  'unrenderable',
 ] as const
 export type DeadLetterReason = (typeof deadLetterReasons)[number]
 
