@@ -4,6 +4,8 @@ import type { AttemptSink, EndpointClient, WebhookTarget } from '../../forwarder
 import { HttpAttempt, type AttemptOwner } from './attempt.ts'
 import type { Connection } from './connection.ts'
 import type { Deadlines } from './deadlines.ts'
+import { filledPath } from '../../core/shape/request-url.ts'
+import { filledHeader } from '../../core/shape/text-template.ts'
 import { HeadTemplate } from './head-template.ts'
 import type { WebhookOrigin } from './origin.ts'
 import { OwnSecrets } from './own-secrets.ts'
@@ -41,8 +43,9 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   }
 
   get secrets(): OwnSecrets {
-    const { headers, secrets = [] } = this.#target
-    return (this.#secrets ??= new OwnSecrets([...Object.values(headers), ...secrets]))
+    const { headers, withHoles = [], secrets = [] } = this.#target
+    const literals = withHoles.flatMap(({ value }) => value.parts.filter((part) => typeof part === 'string'))
+    return (this.#secrets ??= new OwnSecrets([...Object.values(headers), ...literals, ...secrets]))
   }
 
   send(request: SignedRequest, sink: AttemptSink): void {
@@ -108,7 +111,24 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     attempt.connection = connection
     connection.attempt = attempt
     const { traceparent, body } = attempt.request
-    connection.send(traceparent ? untraced : template, fields, body)
+    connection.send(this.#filled(traceparent ? untraced : template, attempt.request), fields, body)
+  }
+
+  /** With what stands in the holes of its path and headers. */
+  #filled(template: HeadTemplate, { filled, attempt = 1 }: SignedRequest): HeadTemplate {
+    const { path, withHoles = [] } = this.#target
+    if (!path && withHoles.length === 0) return template
+    const values = filled ?? []
+    const own = withHoles.flatMap(({ name, value }) => {
+      const text = filledHeader(value, values, attempt)
+      return text === null ? [] : [name, text]
+    })
+    return new HeadTemplate(
+      template.method,
+      path ? filledPath(path, values, attempt) : template.path,
+      template.first,
+      [...template.own, ...own],
+    )
   }
 
   /** Those that differ from request to request, names and values by turns. Null when one cannot be sent. */
@@ -151,7 +171,10 @@ interface Route {
   untraced: HeadTemplate
 }
 
-function routeOf({ url: text, headers }: WebhookTarget, { originOf, refusal }: EndpointOptions): Route {
+function routeOf(
+  { url: text, headers, method = 'POST', contentType }: WebhookTarget,
+  { originOf, refusal }: EndpointOptions,
+): Route {
   const url = new URL(text)
   const own = Object.entries(headers)
   const isOwn = (name: string) => own.some(([other]) => other.toLowerCase() === name)
@@ -161,16 +184,16 @@ function routeOf({ url: text, headers }: WebhookTarget, { originOf, refusal }: E
     // A static header takes the place of ours.
     ...accepts.filter(([name]) => !isOwn(name)),
     ['User-Agent', 'postrider/1.0'],
-    ['Content-Type', 'application/json'],
+    ['Content-Type', contentType === 'form' ? 'application/x-www-form-urlencoded' : 'application/json'],
   ].flat()
   const path = url.pathname + url.search
-  const template = new HeadTemplate(path, first, own.flat())
+  const template = new HeadTemplate(method, path, first, own.flat())
   const untraced = own.filter(([name]) => name.toLowerCase() !== 'traceparent')
   return {
     origin: originOf(url),
     refusal: refusalOf(own) ?? blockedBy(refusal(url.hostname)),
     template,
-    untraced: isOwn('traceparent') ? new HeadTemplate(path, first, untraced.flat()) : template,
+    untraced: isOwn('traceparent') ? new HeadTemplate(method, path, first, untraced.flat()) : template,
   }
 }
 

@@ -1,5 +1,6 @@
 /** What the heads of an endpoint's requests have in common. Fields are names and values by turns. */
 export class HeadTemplate {
+  readonly method: string
   /** With its query. */
   readonly path: string
   /** Those before the fields of a request. */
@@ -8,7 +9,8 @@ export class HeadTemplate {
   readonly own: readonly string[]
   #text: { first: string; own: string } | null = null
 
-  constructor(path: string, first: readonly string[], own: readonly string[]) {
+  constructor(method: string, path: string, first: readonly string[], own: readonly string[]) {
+    this.method = method
     this.path = path
     this.first = first
     this.own = own
@@ -17,7 +19,7 @@ export class HeadTemplate {
   /** All lines of a head but the last, which says how long the body is. In Latin-1. */
   linesWith(fields: readonly string[]): string {
     this.#text ??= {
-      first: `POST ${this.path} HTTP/1.1\r\n${linesOf(this.first)}`,
+      first: `${this.method} ${this.path} HTTP/1.1\r\n${linesOf(this.first)}`,
       own: linesOf(this.own),
     }
     return this.#text.first + linesOf(fields) + this.#text.own

@@ -1,14 +1,15 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { absentFields, type AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { renderBody } from '../../core/call/body.ts'
-import { redacted, redactionOf } from '../../core/call/redaction.ts'
 import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
-import { headerPlace, sharedSecretPlace, type Destination } from '../../core/settings/settings.ts'
+import { sharedSecretPlace, type Destination } from '../../core/settings/settings.ts'
+import { Shape } from '../../core/shape/shape.ts'
+import { targetOf, type OpenSecret } from '../../forwarder/plan/destination-runtime.ts'
 import { type SignedRequest, StandardSigner } from '../../forwarder/send/signed-request.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import type { SampleResult } from '../../operators/destinations/destinations.ts'
+import { sha256 } from '../../sha256.ts'
 import type { Secrets } from '../secrets.ts'
 
 /**
@@ -25,21 +26,14 @@ export async function sendSample(
     secrets.open(sealed, sharedSecretPlace(destination.id)),
   )
   const requestTo = sampleRequests(destination, shared, now)
-  const targets = destination.urls.map(({ id, url, headers }) => ({
-    id,
-    url,
-    secrets: shared,
-    headers: Object.fromEntries(
-      headers.map(({ name, value }) => [name, secrets.open(value, headerPlace(destination.id, url, name))]),
-    ),
-  }))
+  const open: OpenSecret = (sealed, place) => secrets.open(sealed, place)
   return Promise.all(
-    targets.map(async (target, index) => {
-      const client = transport.open(target)
-      const request = requestTo(target.id)
+    destination.urls.map(async (endpoint, index) => {
+      const request = requestTo(endpoint.id)
+      const client = transport.open(targetOf(destination, endpoint, shared, open))
       const outcome = await new Promise<Outcome>((resolve) => client.send(request, { onOutcome: resolve }))
       client.close()
-      return { number: index + 1, url: target.url, outcome }
+      return { number: index + 1, url: endpoint.url, outcome }
     }),
   )
 }
@@ -62,16 +56,15 @@ function sampleRequests(
     receivedAt: now,
     properties: '{"test":true}',
   }
-  const redaction = redactionOf(destination.options.drop)
-  const body = Buffer.from(renderBody(redaction ? redacted(call, redaction) : call))
   const { standardWebhooks, deliverTo } = destination.options
   const [newest] = secrets
-  const signature = newest === undefined ? null : createHmac('sha1', newest).update(body).digest('hex')
-  const signer = standardWebhooks && signature !== null ? new StandardSigner(secrets) : null
-  return (urlId) => ({
-    body,
-    signature,
-    idempotencyKey: messageId + deliveryIdSuffix(destination.id, deliverTo === 'every' ? urlId : null),
-    signer,
-  })
+  const shape = new Shape(destination, sha256)
+  return (urlId) => {
+    const idempotencyKey = messageId + deliveryIdSuffix(destination.id, deliverTo === 'every' ? urlId : null)
+    const { body: text, filled } = shape.render(call, idempotencyKey)
+    const body = Buffer.from(text)
+    const signature = newest === undefined ? null : createHmac('sha1', newest).update(body).digest('hex')
+    const signer = standardWebhooks && signature !== null ? new StandardSigner(secrets) : null
+    return { body, filled, signature, idempotencyKey, signer }
+  }
 }

@@ -1,11 +1,11 @@
 import { leftOutReasons, type LeftOut } from '../../core/call/filter.ts'
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { renderBody } from '../../core/call/body.ts'
 import { checkCall, allowsWebhooks } from '../../core/call/check-call.ts'
-import { redacted, type Redaction } from '../../core/call/redaction.ts'
 import { canLieInRun } from '../../core/delivery/deferred-run.ts'
 import type { Delivery, Origin } from '../../core/delivery/delivery.ts'
 import { CallValues } from '../../core/expression/call-values.ts'
+import type { Shape } from '../../core/shape/shape.ts'
+import { Unrenderable, type Filled } from '../../core/shape/text-template.ts'
 import type { NotPlannedReason, PlannedDestination, SkipReason } from '../../core/ledger/delivery-event.ts'
 import { aboutDestination } from '../../core/call/built-in-source.ts'
 import type { Ledger } from '../commit/ledger.ts'
@@ -202,9 +202,9 @@ export class CallPlanner implements Planner {
       if (refusal) putOff.push({ destination, refusal })
       return refusal === null
     })
-    let bodies: Buffer[]
+    let made: (Made | Unrenderable)[]
     try {
-      bodies = bodiesFor(call, taken)
+      made = requestsFor(call, taken)
     } catch (error) {
       work.remaining = 1
       settler.deadRecord(work, record, 'internal_error', refusalOf(error).detail, call)
@@ -221,9 +221,13 @@ export class CallPlanner implements Planner {
     const userIds = usersOf(call)
     const origin = work.place
     taken.forEach((destination, index) => {
-      const body = bodies[index]!
-      const delivery = newDelivery(call, userIds, destination, body, origin)
-      budget.reserve(body.length)
+      const its = made[index]!
+      const delivery = newDelivery(call, userIds, destination, its, origin)
+      if (its instanceof Unrenderable) {
+        settler.unrenderable(work, key, delivery, its)
+        return
+      }
+      budget.reserve(its.body.length)
       dispatcher.admit(new ActiveDelivery(delivery, work, destination, destination.endpoints, key, null, now))
     })
   }
@@ -244,9 +248,10 @@ function newDelivery(
   { messageId, sourceId, type }: AnalyticsCall,
   userIds: readonly string[],
   destination: DestinationRuntime,
-  body: Uint8Array,
+  made: Made | Unrenderable,
   origin: Origin,
 ): Delivery {
+  const { body, filled } = made instanceof Unrenderable ? nothing : made
   return {
     id: destination.deliveryId(messageId),
     messageId,
@@ -255,6 +260,7 @@ function newDelivery(
     userIds,
     type: type as Exclude<typeof type, 'unknown'>,
     body,
+    filled,
     endpointIds: destination.endpointIds,
     attempts: 0,
     timesScheduled: 0,
@@ -267,16 +273,31 @@ function newDelivery(
   }
 }
 
-/** The body of each destination: one for all that drop nothing, and one for each that does. */
-function bodiesFor(call: AnalyticsCall, destinations: readonly DestinationRuntime[]): Buffer[] {
-  let whole: Buffer | null = null
-  let parts: Map<Redaction, Buffer> | null = null
-  return destinations.map(({ redaction }) => {
-    if (redaction === null) return (whole ??= Buffer.from(renderBody(call)))
-    parts ??= new Map()
-    const body = parts.get(redaction) ?? Buffer.from(renderBody(redacted(call, redaction)))
-    parts.set(redaction, body)
-    return body
+interface Made {
+  body: Buffer
+  filled: Filled | null
+}
+const nothing: Made = { body: Buffer.alloc(0), filled: null }
+
+/** What each destination's request is made of, or why none can be; one for all that have nothing of their own. */
+function requestsFor(
+  call: AnalyticsCall,
+  destinations: readonly DestinationRuntime[],
+): (Made | Unrenderable)[] {
+  let common: Made | null = null
+  const made = (shape: Shape, destination: DestinationRuntime): Made => {
+    const { body, filled } = shape.render(call, destination.deliveryId(call.messageId))
+    return { body: Buffer.from(body), filled }
+  }
+  return destinations.map((destination) => {
+    const { shape } = destination
+    if (shape.isCommon) return (common ??= made(shape, destination))
+    try {
+      return made(shape, destination)
+    } catch (error) {
+      if (error instanceof Unrenderable) return error
+      throw error
+    }
   })
 }
 

@@ -1,7 +1,9 @@
 import type { CallFilter } from '../../core/call/filter.ts'
 import { destinationFault, headerFault } from '../../core/settings/destination-rules.ts'
 import { createHash, createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
-import type { Redaction } from '../../core/call/redaction.ts'
+import { documentsShape, type Shape } from '../../core/shape/shape.ts'
+import { parseRequestUrl } from '../../core/shape/request-url.ts'
+import { parseTemplate, type Fillable } from '../../core/shape/text-template.ts'
 import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import {
@@ -17,7 +19,7 @@ import type { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { Lanes } from '../send/lanes.ts'
 import { type SignedRequest, StandardSigner } from '../send/signed-request.ts'
-import type { WebhookTarget } from '../send/webhook-transport.ts'
+import type { FilledHeader, WebhookTarget } from '../send/webhook-transport.ts'
 
 /**
  * A destination as the forwarder works with it: its endpoints and secret of the moment, and its lanes.
@@ -36,8 +38,8 @@ export class DestinationRuntime {
   readonly urlId: string | null
   /** Null: every call is sent. */
   filter: CallFilter | null = null
-  /** Null: it gets all of a call. */
-  redaction: Redaction | null = null
+  /** What its requests are made of. */
+  shape: Shape = documentsShape
   passesTraceContext = false
   readonly #idSuffix: string
   /** Null without a shared secret. */
@@ -78,10 +80,16 @@ export class DestinationRuntime {
     this.#signer = standardWebhooks && newest !== undefined ? new StandardSigner(secrets) : null
   }
 
-  /** The signature is the lowercase hex HMAC-SHA1 of the body's bytes; null without a shared secret. */
-  sign({ id, body }: Delivery, traceparent: string | null): SignedRequest {
+  /**
+   * The signature is the lowercase hex HMAC-SHA1 of the body's bytes; null without a shared secret.
+   *
+   * @param attempt of the delivery, from 1
+   */
+  sign({ id, body, filled = null }: Delivery, traceparent: string | null, attempt: number): SignedRequest {
     return {
       body,
+      filled,
+      attempt,
       signature: this.#bodySigner === null ? null : this.#bodySigner.sign(body),
       idempotencyKey: id,
       signer: this.#signer,
@@ -105,26 +113,46 @@ export function setUp(
   if (fault !== null) throw new Error(fault)
   const { id, urls } = destination
   const secrets = activeSecrets(destination).map((sealed) => open(sealed, sharedSecretPlace(id)))
-  const targets = new Map(urls.map((endpoint) => [endpoint.id, targetOf(id, endpoint, secrets, open)]))
+  const targets = new Map(
+    urls.map((endpoint) => [endpoint.id, targetOf(destination, endpoint, secrets, open)]),
+  )
   return { secrets, targets }
 }
 
-function targetOf(
-  destinationId: string,
+/** Throws as `setUp`. */
+export function targetOf(
+  { id, options }: Pick<Destination, 'id' | 'options'>,
   { url, headers }: Endpoint,
   secrets: readonly string[],
   open: OpenSecret,
 ): WebhookTarget {
   // Without a prototype: a header may have any name, `__proto__` too.
   const opened = Object.create(null) as Record<string, string>
-  for (const { name, value: sealed } of headers) {
-    const value = open(sealed, headerPlace(destinationId, url, name))
+  const withHoles: FilledHeader[] = []
+  for (const { name, value: sealed, holes = [] } of headers) {
+    const value = open(sealed, headerPlace(id, url, name))
     const fault = headerFault(name, value)
     if (fault !== null) throw new Error(fault)
-    opened[name] = value
+    if (holes.length === 0) opened[name] = value
+    else withHoles.push({ name, value: fillable(parseTemplate(value).template ?? { parts: [] }) })
   }
-  return { url, headers: opened, secrets }
+  const { base, path } = parseRequestUrl(url)!.url!
+  const { method, contentType } = options
+  return {
+    url: path === null ? url : base.href,
+    headers: opened,
+    secrets,
+    method,
+    contentType,
+    path: path && fillable(path),
+    withHoles,
+  }
 }
+
+/** Without what evaluates it, so that two of them can be compared. */
+const fillable = ({ parts }: Fillable): Fillable => ({
+  parts: parts.map((part) => (typeof part === 'string' ? part : { text: part.text })),
+})
 
 /** Of SHA-1, in bytes: RFC 3174. */
 const [blockBytes, digestBytes] = [64, 20]

@@ -1,9 +1,14 @@
 import { usersOf } from '../../core/call/analytics-call.ts'
-import { renderBody } from '../../core/call/body.ts'
 import { checkCall } from '../../core/call/check-call.ts'
-import { redacted } from '../../core/call/redaction.ts'
-import { deliveryIn, offsetsOf, type DeferredRun, type OfCall } from '../../core/delivery/deferred-run.ts'
+import {
+  deliveryIdIn,
+  deliveryIn,
+  offsetsOf,
+  type DeferredRun,
+  type OfCall,
+} from '../../core/delivery/deferred-run.ts'
 import type { RetryDelivery } from '../../core/delivery/delivery.ts'
+import { Unrenderable, type Filled } from '../../core/shape/text-template.ts'
 import type { AssignedPartition, Block, RecordProgress, Work } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
@@ -27,6 +32,8 @@ export interface DueMember {
   retry: RetryDelivery
   /** The call's Kafka key, one character a byte. */
   key: string | null
+  /** Why no request can be made of it; null where one can. */
+  unrenderable: Unrenderable | null
 }
 
 /** A run at the head of its partition, and how far it was taken. */
@@ -99,16 +106,17 @@ export class DueRun {
     if (decoded === undefined) return schemas.load(decoder, partition, record)
     const { call, fault } = checkCall(decoded)
     if (fault !== null) throw new Refusal('invalid_call', fault)
-    const { redaction } = destination
+    const { body, filled, unrenderable } = renderedBy(destination, this.run, call)
     const retry = deliveryIn(this.run, record.offset, this.work.place, {
       messageId: call.messageId,
       sourceId: call.sourceId,
       userIds: usersOf(call),
       type: call.type as Exclude<typeof call.type, 'unknown'>,
-      body: Buffer.from(renderBody(redaction === null ? call : redacted(call, redaction))),
+      body,
+      filled,
       appendedAt: record.timestamp,
     })
-    return (this.#member = { retry, key: keyOf(record.key) })
+    return (this.#member = { retry, key: keyOf(record.key), unrenderable })
   }
 
   /** A call that is gone, as far as it is known. */
@@ -133,5 +141,19 @@ export class DueRun {
       this.#records.set(record.offset, record)
     this.#asked += wanted.length
     this.#reading = null
+  }
+}
+
+function renderedBy(
+  { shape }: DestinationRuntime,
+  run: DeferredRun,
+  call: AnalyticsCall,
+): { body: Uint8Array; filled: Filled | null } & Pick<DueMember, 'unrenderable'> {
+  try {
+    const { body, filled } = shape.render(call, deliveryIdIn(run, call.messageId))
+    return { body: Buffer.from(body), filled, unrenderable: null }
+  } catch (error) {
+    if (error instanceof Unrenderable) return { body: new Uint8Array(0), filled: null, unrenderable: error }
+    throw error
   }
 }

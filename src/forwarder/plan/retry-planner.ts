@@ -10,6 +10,7 @@ import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
+import type { Unrenderable } from '../../core/shape/text-template.ts'
 import { DueRun, type DueMember, type ReadCalls } from './due-run.ts'
 import type { Erased } from './erased.ts'
 import {
@@ -42,6 +43,8 @@ interface Due {
   retry: RetryDelivery
   key: string | null
   dueAt: number
+  /** Why no request can be made of it; absent where one can. */
+  unrenderable?: Unrenderable | null
   /** Takes it from its partition. */
   take(): Work
 }
@@ -96,6 +99,10 @@ export class RetryPlanner implements Planner {
     }
     if (suppressed.isRetrySuppressed(retry, key)) {
       settler.skipRetry(take(), retry, 'suppressed')
+      return null
+    }
+    if (due.unrenderable) {
+      settler.unrenderable(take(), key, retry, due.unrenderable)
       return null
     }
     const hop = hopTier(retry, Date.now(), policy)

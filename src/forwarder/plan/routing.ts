@@ -1,9 +1,10 @@
 import { callFilter } from '../../core/call/filter.ts'
 import { isDeepStrictEqual } from 'node:util'
-import { redactionOf } from '../../core/call/redaction.ts'
+import { Shape } from '../../core/shape/shape.ts'
 import { allSources, isBuiltIn } from '../../core/call/built-in-source.ts'
 import type { Destination, SettingsState, Source } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
+import { sha256 } from '../../sha256.ts'
 import type { ForwarderMetrics, PausedDestination } from '../metrics.ts'
 import { EndpointQueue, type EndpointParts, type OpenTarget } from '../send/endpoint-queue.ts'
 import type { EndpointClient, WebhookTransport } from '../send/webhook-transport.ts'
@@ -224,9 +225,11 @@ export class Routing {
     const { id, options } = destination
     const opened: EndpointClient[] = []
     try {
+      // Also where nothing can be sent: what waits meanwhile is rendered.
+      const shape = new Shape(destination, sha256)
+      for (const runtime of runtimes) runtime.shape = shape
       const { secrets, targets } = setUp(destination, this.#parts.openSecret)
       const filter = callFilter(options)
-      const redaction = redactionOf(options.drop)
       const clients = new Map<string, OpenTarget>()
       for (const [urlId, webhook] of targets) {
         const present = this.#endpoints.get(endpointKey(id, urlId))?.target
@@ -241,7 +244,6 @@ export class Routing {
       for (const runtime of runtimes) {
         runtime.setSecrets(secrets, options.standardWebhooks)
         runtime.filter = filter
-        runtime.redaction = redaction
         runtime.passesTraceContext = options.traceContext
       }
       this.#failures.delete(id)

@@ -254,7 +254,7 @@ export class EndpointQueue implements Deferring, SlotUser {
       if (active.isRetry) this.#parts.reports.retryStarted(active)
     }
     try {
-      active.request ??= active.destination.sign(active.delivery, active.work.traceparent)
+      active.request ??= active.destination.sign(active.delivery, active.work.traceparent, active.attempts)
       client.send(active.request, attempt)
     } catch (error) {
       this.#notSent(attempt)

@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import type { Filled } from '../../core/shape/text-template.ts'
 
 /**
  * One delivery's request, made when the first attempt of a round goes out; the same bytes go to every URL and every
@@ -14,6 +15,10 @@ export interface SignedRequest {
   readonly signer?: Pick<StandardSigner, 'sign'> | null
   /** The trace that the call came with, where the destination gets it. */
   readonly traceparent?: string | null
+  /** What stands in the holes of the URL and of headers; null or absent: they have none. */
+  readonly filled?: Filled | null
+  /** Of the delivery, from 1, where a hole asks for it. */
+  readonly attempt?: number
 }
 
 /**

@@ -1,5 +1,7 @@
 // What sending needs from outside: connections to endpoints.
 import type { Outcome } from '../../core/delivery/outcome.ts'
+import type { ContentType, Method } from '../../core/settings/destination-options.ts'
+import type { Fillable } from '../../core/shape/text-template.ts'
 import type { SignedRequest } from './signed-request.ts'
 
 /** Receives the outcome of a request: an object rather than a closure, because there is one per attempt. */
@@ -25,9 +27,22 @@ export interface EndpointClient {
   close(): void
 }
 
+/** A header whose value differs from request to request. */
+export interface FilledHeader {
+  name: string
+  value: Fillable
+}
+
 /** URL, headers and secrets of requests. */
 export interface WebhookTarget {
   url: string
+  /** Default POST. */
+  method?: Method
+  /** Default json. */
+  contentType?: ContentType
+  /** In place of the URL's path and query; null or absent: those are of every request. */
+  path?: Fillable | null
+  withHoles?: readonly FilledHeader[]
   headers: Readonly<Record<string, string>>
   /** Shared secrets. What a receiver sends back is kept without these, and without the headers' values. */
   secrets?: readonly string[]

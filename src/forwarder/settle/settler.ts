@@ -21,6 +21,7 @@ import type { DispositionLabel, SkipReason } from '../../core/ledger/delivery-ev
 import type { HeldBy } from '../../core/ledger/tally.ts'
 import { ownBytes } from '../../core/own-bytes.ts'
 import { lingerMs } from '../../core/pacing/limits.ts'
+import type { Unrenderable } from '../../core/shape/text-template.ts'
 import type { Tier } from '../../core/topics.ts'
 import { stackOf } from '../../errors.ts'
 import type { DispositionDetails } from '../commit/ledger.ts'
@@ -284,6 +285,12 @@ export class Settler implements DeliverySettler {
     )
     budget.reserve(0)
     this.#deadLetters.writeDelivery(work, null, 'call_removed', why, delivery, Date.now())
+  }
+
+  /** A delivery of which no request can be made. Nothing was sent. */
+  unrenderable(work: Work, key: string | null, delivery: Delivery, { message }: Unrenderable): void {
+    this.#parts.budget.reserve(0)
+    this.#deadLetters.writeDelivery(work, keyBytes(key), 'unrenderable', message, delivery, Date.now())
   }
 
   finish(active: ActiveDelivery, endpoint: EndpointQueue, { durationMs }: Outcome): void {

@@ -55,7 +55,7 @@ test('a connection that is closed before its turn came connects to nobody', asyn
   const parts = { dial, openings, polls: new PollPhase(), steadyNow: () => 0, counts: new ConnectionCounts() }
   const open = () => {
     const connection = new DirectConnection(new URL('https://crm.test'), parts, owner)
-    connection.send(new HeadTemplate('/', [], []), [], Buffer.alloc(0))
+    connection.send(new HeadTemplate('POST', '/', [], []), [], Buffer.alloc(0))
     return connection
   }
   const [closed, waiting] = [open(), open()]

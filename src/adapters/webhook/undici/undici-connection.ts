@@ -71,7 +71,8 @@ export class UndiciConnection extends Connection implements Dispatcher.DispatchH
     this.#bytesBefore = this.socket!.bytesRead
     this.#client ??= this.#clientOn(this.socket!)
     const headers = [...template.first, ...fields, ...template.own]
-    this.#client.dispatch({ method: 'POST', path: template.path, headers, body }, this)
+    const { method, path } = template
+    this.#client.dispatch({ method: method as Dispatcher.HttpMethod, path, headers, body }, this)
   }
 
   /** undici's limits do not hold for extensions of chunks, nor for all interim responses together. */
