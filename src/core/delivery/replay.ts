@@ -1,3 +1,4 @@
+import type { DeferredRun } from './deferred-run.ts'
 import { urlIdOf, type DeadLetter, type RetryDelivery } from './delivery.ts'
 import type { Destination } from '../settings/settings.ts'
 import type { TopicNames } from '../topics.ts'
@@ -6,6 +7,8 @@ import type { TopicNames } from '../topics.ts'
 export type Replay =
   /** The delivery goes to the replays' topic, as if it had never been tried. */
   | { kind: 'delivery'; record: RetryDelivery }
+  /** No request could be made of it: its call is read again, and rendered as the settings have it by then. */
+  | { kind: 'run'; record: DeferredRun }
   /** A record that never became a delivery goes back as it was to the topic that it came from. */
   | { kind: 'raw'; topic: string; key: Uint8Array | null; value: Uint8Array }
   | { kind: 'refused'; why: string }
@@ -31,7 +34,7 @@ export function planReplay(deadLetter: DeadLetter, terms: ReplayTerms): Replay {
   if (deadLetter.reason === 'too_large') return refused('it is too large for a retry topic')
   if (deadLetter.reason === 'call_removed')
     return refused('retention had removed its call before it was sent')
-  if (deadLetter.delivery) return planDelivery(deadLetter.delivery, terms)
+  if (deadLetter.delivery) return planDelivery(deadLetter.delivery, deadLetter.reason, terms)
   if (deadLetter.raw === null) return refused('its record had no value')
   const { topic } = deadLetter.origin
   const { calls, retryPrefix } = terms.topics
@@ -55,6 +58,7 @@ export const newWindow = (now: number) => ({
 
 function planDelivery(
   delivery: NonNullable<DeadLetter['delivery']>,
+  reason: DeadLetter['reason'],
   { now, owner, destination }: ReplayTerms,
 ): Replay {
   if (destination && !destination.enabled)
@@ -63,11 +67,19 @@ function planDelivery(
   const urls = destination?.urls.filter(({ id }) => urlId === null || id === urlId)
   if (urls?.length === 0)
     return refused(`its URL, ${urlId}, was taken out of destination ${delivery.destinationId}`)
+  const endpointIds = urls ? urls.map(({ id }) => id) : delivery.endpointIds
+  if (reason === 'unrenderable') {
+    const { topic, partition, offset } = delivery.origin
+    const { destinationId } = delivery
+    const calls = { topic, partition, runs: [{ start: offset, end: offset + 1 }] }
+    const times = { timesScheduled: 0, firstScheduledAt: now, scheduledAt: now }
+    return { kind: 'run', record: { destinationId, urlId, endpointIds, calls, ...times, owner, from: null } }
+  }
   return {
     kind: 'delivery',
     record: {
       ...delivery,
-      endpointIds: urls ? urls.map(({ id }) => id) : delivery.endpointIds,
+      endpointIds,
       ...newWindow(now),
       owner,
     },

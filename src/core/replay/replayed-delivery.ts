@@ -1,7 +1,7 @@
 import { usersOf, type AnalyticsCall, type CallType } from '../call/analytics-call.ts'
 import { newWindow } from '../delivery/replay.ts'
 import { planCall } from '../delivery/call-plan.ts'
-import { urlIdOf, type Origin, type RetryDelivery } from '../delivery/delivery.ts'
+import { urlIdOf, type Delivery, type Origin, type RetryDelivery } from '../delivery/delivery.ts'
 import type { PlannedDestination } from '../ledger/delivery-event.ts'
 import type { Destination, SettingsState } from '../settings/settings.ts'
 import type { CallRange, ReplayJob, ReplayKind } from './replay-job.ts'
@@ -52,7 +52,7 @@ export interface ReplayedTerms {
  */
 export function replayedCall(
   call: AnalyticsCall,
-  body: Uint8Array,
+  { body, filled }: Pick<Delivery, 'body' | 'filled'>,
   origin: Origin,
   id: string,
   kind: ReplayKind,
@@ -68,6 +68,7 @@ export function replayedCall(
     userIds: usersOf(call),
     type: type as Exclude<typeof type, 'unknown'>,
     body,
+    filled: filled ?? null,
     endpointIds: urlId === null ? destination.urls.map((url) => url.id) : [urlId],
     origin,
     ...newWindow(now),

@@ -1,15 +1,16 @@
 import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import { usersOf } from '../../core/call/analytics-call.ts'
-import { renderBody } from '../../core/call/body.ts'
-import { redacted, redactionOf } from '../../core/call/redaction.ts'
 import { deliveryIdIn, isRun, type DeferredRun } from '../../core/delivery/deferred-run.ts'
 import { erasableDelivery } from '../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { CallReplay, ReplayKind } from '../../core/replay/replay-job.ts'
 import { heldRetryAgain, replayedCall } from '../../core/replay/replayed-delivery.ts'
 import type { Destination } from '../../core/settings/settings.ts'
+import { Shape } from '../../core/shape/shape.ts'
+import { Unrenderable } from '../../core/shape/text-template.ts'
 import { tierOfTopic } from '../../core/topics.ts'
 import { pause } from '../../retry-forever.ts'
+import { sha256 } from '../../sha256.ts'
 import { chosenOf, isRetryWanted, spansBetween, wantedOfRun, type LocatedCall } from './chosen-calls.ts'
 import type { FactsReader } from './ledger.ts'
 import { headersOf, type ReplayOutbox } from './outbox.ts'
@@ -31,6 +32,7 @@ export class CallRun {
   readonly #outbox: ReplayOutbox
   readonly #taker: RecordTaker
   #erasures: { covers(call: ErasableCall): boolean } = { covers: () => false }
+  #shape: { of: Destination; shape: Shape } | null = null
 
   constructor(
     job: CallReplay,
@@ -167,14 +169,27 @@ export class CallRun {
     if (this.#erasures.covers({ sourceId, type, userIds: usersOf(call), appendedAt }))
       return this.#outbox.note(place, 'erased')
     const origin = { ...at, appendedAt }
-    const redaction = redactionOf(destination.options.drop)
-    const body = Buffer.from(renderBody(redaction ? redacted(call, redaction) : call))
     const headers = headersOf(record, origin)
     const terms = { job: this.#job, destination, now: this.#rig.now() }
+    const shape = this.#shapeOf(destination)
     for (const { deliveryId, kind } of deliveries) {
-      const delivery = replayedCall(call, body, origin, deliveryId, kind, terms)
-      this.#outbox.add(place, kind, { key: record.key, delivery, headers })
+      try {
+        const { body, filled } = shape.render(call, deliveryId)
+        const made = { body: Buffer.from(body), filled }
+        const delivery = replayedCall(call, made, origin, deliveryId, kind, terms)
+        this.#outbox.add(place, kind, { key: record.key, delivery, headers })
+      } catch (error) {
+        if (!(error instanceof Unrenderable)) throw error
+        this.#outbox.note(place, 'refused')
+      }
     }
+  }
+
+  /** Made once for each state of the destination. */
+  #shapeOf(destination: Destination): Shape {
+    if (this.#shape?.of !== destination)
+      this.#shape = { of: destination, shape: new Shape(destination, sha256) }
+    return this.#shape.shape
   }
 
   #destination(): Destination | null {

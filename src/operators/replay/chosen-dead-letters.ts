@@ -92,9 +92,13 @@ export class ChosenDeadLetters {
       destination: settings.state.destinations.get(deadLetter.delivery?.destinationId ?? '') ?? null,
     })
     if (planned.kind === 'refused') return refused(planned.why)
-    if (planned.kind === 'delivery') {
-      const { record: delivery } = planned
-      const sent = { key: record.key, delivery, headers: headersOf(record, delivery.origin) }
+    if (planned.kind !== 'raw') {
+      const { key } = record
+      const headers = headersOf(record, deadLetter.origin)
+      const sent: ReplayedRecord =
+        planned.kind === 'run'
+          ? { key, headers, run: planned.record }
+          : { key, headers, delivery: planned.record }
       return { is: 'sent', deliveryId, kind: 'failed', record: sent, to: topics.retry(replayTier.name) }
     }
     const { topic, key, value } = planned

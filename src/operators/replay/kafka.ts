@@ -161,9 +161,9 @@ export function openReplayTopic({ kafka, topics, groupId, codec, log }: ReplayTo
   const sink = new KafkaSink(kafka, log, () => {})
   const encoder = new RecordEncoder(codec)
   const encode = (record: ReplayedRecord): EncodedRecord => {
-    if (!('delivery' in record)) return encodeRecord(record)
-    const { key, delivery, headers } = record
-    return encoder.encode(key, { ...delivery, key }, headers)
+    if ('topic' in record) return encodeRecord(record)
+    const { key, headers } = record
+    return encoder.encode(key, 'run' in record ? record.run : { ...record.delivery, key }, headers)
   }
   const admin = new LastingAdmin(kafka)
   const brokers = new Brokers(kafka)
@@ -178,7 +178,7 @@ export function openReplayTopic({ kafka, topics, groupId, codec, log }: ReplayTo
   return {
     async append(records) {
       const tooLarge: ReplayedRecord[] = []
-      const byTopic = Map.groupBy(records, (record) => ('delivery' in record ? topic : record.topic))
+      const byTopic = Map.groupBy(records, (record) => ('topic' in record ? record.topic : topic))
       for (const [to, its] of byTopic) {
         const encoded = new Map(its.map((record) => [encode(record), record]))
         for (const each of await sink.append(to, [...encoded.keys()])) tooLarge.push(encoded.get(each)!)

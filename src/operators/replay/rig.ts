@@ -1,5 +1,5 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import type { TierRecord } from '../../core/delivery/deferred-run.ts'
+import type { DeferredRun, TierRecord } from '../../core/delivery/deferred-run.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
@@ -88,13 +88,14 @@ export interface LedgerReader {
   read(follower: LedgerFollower, signal: AbortSignal): Promise<void>
 }
 
-/** A delivery on its way to the replays' topic, or a record, as it was, to the topic that it came from. */
+/** A delivery on its way to the replays' topic, a run of calls, or a record, as it was, to the topic that it came from. */
 export type ReplayedRecord = { key: Uint8Array | null; headers: Record<string, string> } & (
-  { delivery: RetryDelivery } | { topic: string; value: Uint8Array }
+  { delivery: RetryDelivery } | { run: DeferredRun } | { topic: string; value: Uint8Array }
 )
 
+/** A run is a hundred bytes or so. */
 export const bytesOf = (record: ReplayedRecord): number =>
-  'delivery' in record ? record.delivery.body.length : record.value.length
+  'delivery' in record ? record.delivery.body.length : 'run' in record ? 0 : record.value.length
 
 export interface ReplayTopic {
   /** Resolves once all replicas have them, in their order, to those that are too large. Tries until it is closed. */

@@ -194,7 +194,9 @@ function rigOf(
 
 /** A record that is none stands for one by what it holds. */
 const deliveryOf = (record: ReplayedRecord): RetryDelivery =>
-  'delivery' in record ? record.delivery : ({ id: Buffer.from(record.value).toString() } as RetryDelivery)
+  'delivery' in record
+    ? record.delivery
+    : ({ id: 'run' in record ? 'run' : Buffer.from(record.value).toString() } as RetryDelivery)
 
 function storedIn(world: ReplayWorld, record: StoredRecord): StoredDeadLetter {
   const { partition, offset, key, value, timestamp } = record
