@@ -1,5 +1,5 @@
 // Flags and arguments that several commands take.
-import { statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { InvalidArgumentError, Option } from 'commander'
 import { parseMoment } from '../core/duration.ts'
 import { PostriderError, messageOf } from '../errors.ts'
@@ -15,6 +15,16 @@ export interface JsonFlag {
 /** Wrong usage: exit code 2. */
 export const usageError = (message: string, options?: { cause: unknown }): PostriderError =>
   new PostriderError('usage', message, options)
+
+/** What is in a file, less the end of its line. Throws `usage`. */
+export function contentOf(file: string, flag: string): string {
+  try {
+    return readFileSync(pathOf(file), 'utf8').replace(/\r?\n$/, '')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw usageError(`${flag} ${file} cannot be read (${code})`)
+  }
+}
 
 /** A flag was given what it does not take. */
 export const flagError = (flag: string, text: string, takes: string): PostriderError =>

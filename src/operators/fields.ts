@@ -6,8 +6,8 @@ import type { Operation } from './operation.ts'
 export interface Field {
   place: 'query' | 'body'
   name: string
-  type: 'text' | 'number' | 'boolean' | 'list'
-  /** What it, or each item of a list, can be; null for any text. */
+  type: 'text' | 'number' | 'boolean' | 'list' | 'map'
+  /** What it, each item of a list or each key of a map can be; null for any text. */
   choices: readonly string[] | null
   isRequired: boolean
   isNullable: boolean
@@ -35,6 +35,7 @@ interface Definition {
   defaultValue?: unknown
   shape?: Record<string, z.ZodType>
   element?: z.ZodType
+  keyType?: z.ZodType
   entries?: Record<string, string>
   values?: unknown[]
 }
@@ -67,13 +68,17 @@ function fieldOf(place: Field['place'], name: string, schema: z.ZodType): Field 
     if (type === 'default') field.fallback = defaultValue
     inner = innerType
   }
-  const { type, element } = definitionOf(inner)
+  const { type, element, keyType } = definitionOf(inner)
   if (type === 'array') {
     const choices = choicesOf(element!)
     const isOfNames = !element!.safeParse('a,b').success
     return choices === undefined ? null : { ...field, type: 'list', choices, isOfNames }
   }
   if (type === 'number' || type === 'boolean') return { ...field, type, choices: null }
+  if (type === 'record') {
+    const choices = choicesOf(keyType!)
+    return choices ? { ...field, type: 'map', choices } : null
+  }
   const choices = choicesOf(inner)
   const isLong = (maxLength(inner) ?? 0) > longText
   return choices === undefined ? null : { ...field, isLong, type: 'text', choices }

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { namesOf, repeatable } from '../flags.ts'
+import { contentOf, namesOf, repeatable, usageError } from '../flags.ts'
 import type { Field } from '../../operators/fields.ts'
 
 /** Fields whose flag has another name than theirs; with `!` before it, it means false. Null: the field has no flag. */
@@ -41,6 +41,8 @@ function optionOf(field: Field, flag: string, isNegative: boolean): Option {
         `${flag} ${takes}`,
         `${text}; repeatable${isOfNames ? ', or separated by commas' : ''}`,
       )
+    case 'map':
+      return repeatable(`${flag} <[key=]file>`, `${text}; repeatable`)
     case 'number':
       return new Option(`${flag} ${takes}`, text).argParser(numberIn)
     case 'boolean':
@@ -64,6 +66,8 @@ const nullText = /[;.]? ?null (?:for ([^.;]+)|takes it away)\.?/i
 /** Without its full stop, as help has it. */
 const textOf = ({ text, name, choices, type }: Field): string => {
   const said = text.replace(nullText, '').replace(/\.$/, '') || name
+  if (choices && type === 'map')
+    return `${said}: in a file, for ${choices.join(', ')} (default: ${choices[0]})`
   return choices && type === 'list' ? `${said}: ${choices.join(', ')}` : said
 }
 
@@ -115,8 +119,22 @@ function valueOf(field: Field, flag: string, value: unknown, isNegative: boolean
   // `--no-…`.
   if (value === false && field.isNullable) return null
   if (field.type === 'boolean') return value === true || value === 'on'
+  if (field.type === 'map') return mapOf(field, flag, value as string[])
   if (field.isOfNames) return namesOf(flag, value as string[], field.choices ?? undefined)
   return value
+}
+
+/** `[KEY=]FILE` each; without a key it is the first one's. */
+function mapOf({ choices }: Field, flag: string, given: readonly string[]): Record<string, string> {
+  const pairs = given.map((text) => {
+    const end = text.indexOf('=')
+    const key = text.slice(0, Math.max(0, end))
+    return choices!.includes(key) ? [key, text.slice(end + 1)] : [choices![0]!, text]
+  }) as [string, string][]
+  const keys = pairs.map(([key]) => key)
+  const again = keys.find((key, index) => keys.indexOf(key) < index)
+  if (again !== undefined) throw usageError(`${flag} is given twice for ${again}`)
+  return Object.fromEntries(pairs.map(([key, file]) => [key, contentOf(file, flag)]))
 }
 
 const camel = (flag: string): string =>

@@ -1,8 +1,6 @@
 // What the commands of destinations have beside their operations, and how they show it to people.
-import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
-import { repeatable, usageError } from '../../cli/flags.ts'
-import { pathOf } from '../../cli/io.ts'
+import { contentOf, repeatable, usageError } from '../../cli/flags.ts'
 import type { CommandShape } from '../../cli/operations/operation-command.ts'
 import type { CommandSession } from '../../cli/operations/session.ts'
 import { printable, table } from '../../cli/terminal.ts'
@@ -62,9 +60,17 @@ type Line = readonly [label: string, text: string]
 function optionLines(name: OptionName, value: unknown): Line[] {
   const { fallback, label } = destinationOptions[name]
   if (value === fallback) return []
-  const texts = Array.isArray(value) ? (value as string[]) : [value === true ? 'on' : String(value)]
+  const texts = Array.isArray(value) ? (value as string[]) : [value === true ? 'on' : textOf(value)]
   return texts.map((text, index) => [index === 0 ? label.toLowerCase() : '', text])
 }
+
+/** Of a map with the key before each. */
+const textOf = (value: unknown): string =>
+  typeof value === 'object'
+    ? Object.entries(value as Record<string, string>)
+        .map(([key, text]) => `${key}: ${text.replace(/\s+/g, ' ')}`)
+        .join('; ')
+    : String(value)
 
 function stateOf({ enabled, pause }: DestinationView): string {
   if (!enabled) return 'disabled'
@@ -198,16 +204,6 @@ export function givenSecrets(flags: EndpointFlags): {
     ...(shared !== undefined && { sharedSecret: shared }),
     ...(added !== undefined && { addSecret: added }),
     ...(removeSecret && { removeSecrets: removeSecret }),
-  }
-}
-
-/** Less the end of its line. Throws `usage`. */
-function contentOf(file: string, flag: string): string {
-  try {
-    return readFileSync(pathOf(file), 'utf8').replace(/\r?\n$/, '')
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw usageError(`${flag} ${file} cannot be read (${code})`)
   }
 }
 

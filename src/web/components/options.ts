@@ -6,7 +6,12 @@ declare const OPTION_FIELDS: string
 export const optionFields = JSON.parse(OPTION_FIELDS) as OptionFields
 
 /** An option as it is edited: one of several texts is chosen by name, a list has a line for each, what is empty is null. */
-export type EditedOption = string | boolean | readonly string[]
+export type EditedOption = string | boolean | readonly string[] | EditedMap
+/** A text for each key; one that is empty is not there. */
+export type EditedMap = Readonly<Record<string, string>>
+
+export const isMap = (edited: EditedOption): edited is EditedMap =>
+  typeof edited === 'object' && !Array.isArray(edited)
 
 /** A delete always reaches a destination: there is nothing to choose. */
 export const choicesOf = ({ choices }: OptionField): readonly string[] =>
@@ -18,11 +23,16 @@ export function editedOption(field: OptionField, value: unknown): EditedOption {
     if (field.choices) return (value as string[] | null) ?? choicesOf(field)
     return ((value as string[] | null) ?? []).join('\n')
   }
+  if (field.type === 'map') return (value as EditedMap | null) ?? {}
   return value === null ? '' : String(value)
 }
 
 export function optionValue(field: OptionField, edited: EditedOption): unknown {
   if (typeof edited === 'boolean') return edited
+  if (isMap(edited)) {
+    const filled = Object.entries(edited).filter(([, text]) => text.trim() !== '')
+    return filled.length === 0 ? null : Object.fromEntries(filled)
+  }
   if (typeof edited !== 'string') {
     const all = choicesOf(field)
     return edited.length === all.length ? null : all.filter((each) => edited.includes(each))

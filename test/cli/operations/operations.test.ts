@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, test } from 'node:test'
 import { Command } from 'commander'
 import { commandsTable } from '../../../scripts/commands-table.ts'
 import { namedCommand, operationWords } from '../../../src/cli/operations/commands-of-operations.ts'
@@ -41,6 +44,10 @@ test('docs/commands.md lists the command of each operation', () => {
   assert.equal(table, commandsTable(), 'run `node scripts/generate-docs.ts`')
 })
 
+const ownFile = join(mkdtempSync(join(tmpdir(), 'postrider-flags-')), 'body.json')
+writeFileSync(ownFile, '{"a":1}\n')
+after(() => rmSync(dirname(ownFile), { recursive: true }))
+
 /** What a person types for a field, and what the operation has to get. */
 function sample({ type, choices, isRequired }: Field): [texts: string[], value: unknown] {
   switch (type) {
@@ -50,6 +57,8 @@ function sample({ type, choices, isRequired }: Field): [texts: string[], value: 
       return [isRequired ? ['on'] : [], true]
     case 'list':
       return choices ? [[choices.slice(0, 2).join()], choices.slice(0, 2)] : [['one'], ['one']]
+    case 'map':
+      return [[`${choices![1]!}=${ownFile}`], { [choices![1]!]: '{"a":1}' }]
     case 'text':
       return [[choices?.[0] ?? 'text'], choices?.[0] ?? 'text']
   }

@@ -72,5 +72,9 @@ export function shownText(field: DraftField, draft: Draft): string {
   if (value === null) return optionOf.get(field)?.choices ? 'all' : 'none'
   if (typeof value === 'boolean') return value ? 'on' : 'off'
   if (field === 'urls') return draft.urls.filter(Boolean).join('\n')
-  return Array.isArray(value) ? value.join('\n') : String(value)
+  if (Array.isArray(value)) return value.join('\n')
+  if (typeof value !== 'object') return String(value)
+  return Object.entries(value)
+    .map(([key, text]) => `${key}: ${text}`)
+    .join('\n')
 }
