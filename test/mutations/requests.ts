@@ -425,9 +425,9 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-body-with-what-was-to-be-dropped',
-    file: 'src/forwarder/plan/call-planner.ts',
-    find: 'Buffer.from(renderBody(redacted(call, redaction)))',
-    replace: 'Buffer.from(renderBody(call))',
+    file: 'src/core/shape/shape.ts',
+    find: 'this.#redaction === null ? call : redacted(call, this.#redaction)',
+    replace: 'call',
     test: {
       file: 'pipeline/delivery/call-options.test.ts',
       name: 'dropped paths are not in the body, which is signed as it is sent, retries too',

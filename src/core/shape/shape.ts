@@ -37,7 +37,7 @@ export type Shaped = Pick<Destination, 'id' | 'name'> & {
   urls: readonly { url: string; headers: readonly { holes?: readonly string[] | undefined }[] }[]
 }
 
-/** A header's value has at most so many characters from a hole. */
+/** The most characters of a header that one hole fills. */
 const maxHeaderValueLength = 4_096
 /** What may be in one line of a head, in Latin-1 (RFC 9110, 5.5). */
 const inOneLine = /^[\t\x20-\x7e\x80-\xff]*$/

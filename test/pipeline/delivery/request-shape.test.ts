@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { test, type TestContext } from 'node:test'
+import type { OptionsEdit } from '../../../src/core/settings/destination-options.ts'
+import { settledAudit } from '../../support/audit.ts'
+import { someCall } from '../../support/calls/calls.ts'
+import { connect, counted, dispositions, samplesOf } from '../../support/calls/samples.ts'
+import { startConsole } from '../../support/consoles.ts'
+import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
+import { startReceiver, type ReceivedRequest } from '../../support/receivers.ts'
+import { keysOf } from '../../support/replay/replays.ts'
+import { until } from '../../support/until.ts'
+
+const order = (messageId: string, userId: string, properties: object = {}) =>
+  someCall({ messageId, userId, properties: JSON.stringify(properties) })
+
+/** A forwarder that knows a destination whose URL, header and body have holes. */
+async function shaped(t: TestContext, deployment: Deployment, options: OptionsEdit = {}) {
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  const forwarder = await deployment.forwarder()
+  await connect(deployment, forwarder, {
+    id: 'crm',
+    urls: [`http://127.0.0.1:${receiver.port}/users/\${call.userId}/orders?total=\${call.properties.total}`],
+    headers: [
+      { urlNumber: 1, name: 'Authorization', value: 'Bearer t0ken-of-${destination.id}' },
+      { urlNumber: 1, name: 'X-Attempt', value: '${delivery.attempt}' },
+      { urlNumber: 1, name: 'X-Coupon', value: '${call.properties.coupon}' },
+    ],
+  })
+  await deployment.settings.execute({
+    type: 'update_destination',
+    id: 'crm',
+    options: { body: { all: '{"event":"${call.event}","total":"${call.properties.total}"}' }, ...options },
+  })
+  await deployment.destination({ id: 'marker', source: 'marker', urls: ['http://127.0.0.1:1/'] })
+  const gauge = 'postrider_endpoint_in_flight{destination="marker",url_id="u1"}'
+  await until(() => samplesOf(forwarder).has(gauge), 10_000, 'that the body is known')
+  return { receiver, forwarder }
+}
+
+function assertSigned({ body, headers, signature }: ReceivedRequest): void {
+  assert.equal(signature, 'valid')
+  assert.equal(headers['x-signature'], createHmac('sha1', 's3cret').update(body).digest('hex'))
+}
+
+test('a request has the method, path, headers and body of its destination’s templates, and a retry the same but for its attempt', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms' })
+  const { receiver } = await shaped(t, deployment, { method: 'PUT' })
+  receiver.answer({ status: 503 }, { status: 200 })
+  await deployment.produce([order('m-1', 'a/b c', { total: 12.5, coupon: 'SPRING' })])
+  const [first, again] = (await receiver.waitFor(2)) as [ReceivedRequest, ReceivedRequest]
+  for (const [request, attempt] of [
+    [first, '1'],
+    [again, '2'],
+  ] as const) {
+    assert.deepEqual(
+      [request.method, request.path, request.body.toString()],
+      ['PUT', '/users/a%2Fb%20c/orders?total=12.5', '{"event":"Order Completed","total":12.5}'],
+    )
+    const { authorization, 'x-attempt': number, 'x-coupon': coupon, 'content-type': type } = request.headers
+    assert.deepEqual(
+      [authorization, number, coupon, type],
+      ['Bearer t0ken-of-crm', attempt, 'SPRING', 'application/json'],
+    )
+    assertSigned(request)
+  }
+  const retries = (await deployment.read(deployment.topics.retry('300ms'))).map(({ value }) => value!)
+  assert.equal(retries.length, 1)
+  assert.ok(
+    retries[0]!.includes('SPRING') && !retries[0]!.includes('t0ken'),
+    'values travel, the token does not',
+  )
+})
+
+test('a form is sent as one, and is signed as it is sent', async (t) => {
+  const deployment = await deploy(t)
+  const { receiver } = await shaped(t, deployment, { contentType: 'form' })
+  await deployment.produce([order('m-1', 'ada', { total: 3 })])
+  const [request] = (await receiver.waitFor(1)) as [ReceivedRequest]
+  assert.equal(request.headers['content-type'], 'application/x-www-form-urlencoded')
+  assert.equal(request.body.toString(), 'event=Order+Completed&total=3')
+  assert.equal(request.headers['x-coupon'], undefined, 'the call has none')
+  assertSigned(request)
+})
+
+test('a call of which no request can be made is a dead letter that says why, and is sent once the template is changed', async (t) => {
+  const deployment = await deploy(t)
+  const [{ receiver, forwarder }, other] = [await shaped(t, deployment), await startReceiver(t)]
+  await connect(deployment, forwarder, { id: 'other', urls: [other.url] })
+  await deployment.produce([
+    order('m-1', 'ada', { total: 1 }),
+    order('m-2', 'bob'),
+    order('m-3', 'cy', { total: 3 }),
+  ])
+  await receiver.waitFor(2)
+  await other.waitFor(3)
+  await counted(forwarder, dispositions('crm', 'dead_lettered'), 1)
+  assert.deepEqual(keysOf(receiver), ['m-1:crm', 'm-3:crm'])
+  const [dead] = await deployment.deadLetters()
+  assert.deepEqual(
+    [dead!.reason, dead!.delivery?.id, dead!.detail],
+    ['unrenderable', 'm-2:crm', 'call.properties.total: the call has no such value, and the URL needs one'],
+  )
+  assert.ok((await settledAudit(deployment)).ok)
+
+  const console = await startConsole(deployment)
+  const url = `http://127.0.0.1:${receiver.port}/users/\${call.userId}`
+  await console.ok(200, 'PATCH', '/destinations/crm', { urls: [{ url }] })
+  await console.ok(201, 'POST', '/replays', { deadLetters: { reason: ['unrenderable'] } })
+  const [, , late] = (await receiver.waitFor(3, 30_000)) as ReceivedRequest[]
+  assert.deepEqual(
+    [late!.path, late!.headers['idempotency-key'], late!.body.toString()],
+    ['/users/bob', 'm-2:crm', '{"event":"Order Completed"}'],
+  )
+  assert.equal(other.requests.length, 3, 'it goes to the destination that did not get it, and to no other')
+})
+
+test('calls that are put off lie there without a body, and are rendered when they are due', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '1s,2s' })
+  const { receiver, forwarder } = await shaped(t, deployment)
+  receiver.answer({ status: 503 })
+  const calls = Array.from({ length: 300 }, (_, n) =>
+    order(`m-${n}`, `u-${n}`, n % 100 === 7 ? {} : { total: n }),
+  )
+  await deployment.produce(calls)
+  const open = 'postrider_endpoint_breaker_open{destination="crm",url_id="u1"}'
+  await until(() => samplesOf(forwarder).get(open) === 1, 10_000, 'an open breaker')
+  receiver.answer({ status: 200 })
+  await until(() => new Set(keysOf(receiver)).size >= 297, 60_000, 'every call that has a total')
+  await deployment.drained()
+  const dead = await deployment.deadLetters()
+  assert.deepEqual(dead.map(({ reason, delivery }) => `${reason} ${delivery?.messageId}`).toSorted(), [
+    'unrenderable m-107',
+    'unrenderable m-207',
+    'unrenderable m-7',
+  ])
+  for (const request of receiver.requests) assertSigned(request)
+  assert.ok((await settledAudit(deployment)).ok)
+})
