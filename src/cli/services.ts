@@ -97,8 +97,8 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     secrets,
     schemaRefusal,
     draftPlan: openDrafts(deployment, settings),
-    sendSample: async (destination) =>
-      sendSample(destination, { transport: await transport(), secrets, now: Date.now() }),
+    sendSample: async (destination, terms) =>
+      sendSample(destination, { transport: await transport(), secrets, now: Date.now() }, terms),
     deadLetters: openDeadLetters(deployment, erased),
     computations: opened(async () => closing(await openComputations({ ...deployment, settings }, signal))),
     deletions,

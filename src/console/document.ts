@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { errorSchema } from '../operators/check.ts'
+import { canBeLeftOut, errorSchema } from '../operators/check.ts'
 import { roleOf, type Operation } from '../operators/operation.ts'
 
 export const apiPrefix = '/api/v1'
@@ -187,7 +187,8 @@ function withRole(parameter: Json, { queryRoles = {} }: Operation): Json {
   }
 }
 
-function requestBody({ body, streams = {} }: Operation, components: Json): Json {
+function requestBody(operation: Operation, components: Json): Json {
+  const { body, streams = {} } = operation
   const content = body
     ? { 'application/json': { schema: jsonSchema(body, 'input', components) } }
     : Object.fromEntries(
@@ -196,7 +197,7 @@ function requestBody({ body, streams = {} }: Operation, components: Json): Json 
           { schema: { description, ...jsonSchema(line, 'input', components) } },
         ]),
       )
-  return { required: true, content }
+  return { required: !canBeLeftOut(operation), content }
 }
 
 function answerHeaders({ success, isIdempotent }: Operation): { headers?: Json } {

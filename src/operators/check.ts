@@ -35,7 +35,7 @@ export function checked(operation: Operation, raw: RawRequest): RawRequest {
   if (!operation.query)
     for (const field of Object.keys((raw.query as object | null) ?? {}))
       add([{ field, message: 'there is no such parameter' }])
-  const body = parse(operation.body, raw.body)
+  const body = parse(operation.body, raw.body === undefined && canBeLeftOut(operation) ? {} : raw.body)
   if (faults.length > 0) {
     const message = faults.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))
     if (more > 0) message.push(`and ${more} more`)
@@ -43,6 +43,10 @@ export function checked(operation: Operation, raw: RawRequest): RawRequest {
   }
   return { params, query, body }
 }
+
+/** An empty body says all that has to be said. */
+export const canBeLeftOut = ({ body }: Pick<Operation, 'body'>): boolean =>
+  body?.safeParse({}).success === true
 
 /** What a schema makes of a value, or what is wrong with it. */
 export function parsed<T>(schema: z.ZodType<T>, value: unknown): { data?: T; faults: FieldFault[] } {

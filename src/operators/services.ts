@@ -5,7 +5,7 @@ import type { ComputationActions } from './audiences/sync.ts'
 import type { EventCatalogue } from './catalogue/catalogue.ts'
 import type { DeadLetterStore } from './dead-letters/dead-letters.ts'
 import type { Deletions } from './deletions/deletions.ts'
-import type { SampleResult } from './destinations/destinations.ts'
+import type { SampleResult, SampleTerms } from './destinations/destinations.ts'
 import type { InfrastructureView } from './infrastructure/infrastructure.ts'
 import type { ReadChanges } from './settings/history.ts'
 import type { LiveTail } from './live/live-tail.ts'
@@ -24,8 +24,8 @@ export interface ConsoleServices {
   /** Of schemas in tracking plans. */
   schemaRefusal: SchemaRefusal
   draftPlan: DraftPlan
-  /** Sends one sample call to each URL of a destination, once. Throws `secrets_key`. */
-  sendSample(destination: Destination): Promise<SampleResult[]>
+  /** Sends a call to each URL of a destination, once. Throws `secrets_key`, and Unrenderable. */
+  sendSample(destination: Destination, terms?: SampleTerms): Promise<SampleResult[]>
   deadLetters: DeadLetterStore
   computations(): Promise<ComputationActions>
   deletions: Deletions

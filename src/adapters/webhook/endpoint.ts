@@ -56,11 +56,11 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     if (this.#closed) attempt.fail('network', 'this endpoint is closed')
     else {
       const { origin, refusal } = this.#routed()
-      const fields = refusal === null ? this.#fieldsOf(request) : null
+      const head = refusal === null ? this.#headOf(request) : null
       if (refusal !== null) attempt.fail(refusal.kind, refusal.detail)
-      else if (fields === null)
+      else if (head === null)
         attempt.fail('network', 'a header of the request has a character that cannot be sent')
-      else this.#sendOn(origin.take(), attempt, fields)
+      else this.#sendOn(origin.take(), attempt, head)
     }
     attempt.starting = false
   }
@@ -95,7 +95,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
 
   restart(attempt: HttpAttempt): void {
     const { origin } = this.#routed()
-    this.#sendOn(origin.replace(attempt.connection!), attempt, this.#fieldsOf(attempt.request)!)
+    this.#sendOn(origin.replace(attempt.connection!), attempt, this.#headOf(attempt.request)!)
   }
 
   #routed(): Route {
@@ -106,45 +106,14 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     return this.#route
   }
 
-  #sendOn(connection: Connection, attempt: HttpAttempt, fields: readonly string[]): void {
-    const { template, untraced } = this.#routed()
+  #sendOn(connection: Connection, attempt: HttpAttempt, { template, fields }: Head): void {
     attempt.connection = connection
     connection.attempt = attempt
-    const { traceparent, body } = attempt.request
-    connection.send(this.#filled(traceparent ? untraced : template, attempt.request), fields, body)
+    connection.send(template, fields, attempt.request.body)
   }
 
-  /** With what stands in the holes of its path and headers. */
-  #filled(template: HeadTemplate, { filled, attempt = 1 }: SignedRequest): HeadTemplate {
-    const { path, withHoles = [] } = this.#target
-    if (!path && withHoles.length === 0) return template
-    const values = filled ?? []
-    const own = withHoles.flatMap(({ name, value }) => {
-      const text = filledHeader(value, values, attempt)
-      return text === null ? [] : [name, text]
-    })
-    return new HeadTemplate(
-      template.method,
-      path ? filledPath(path, values, attempt) : template.path,
-      template.first,
-      [...template.own, ...own],
-    )
-  }
-
-  /** Those that differ from request to request, names and values by turns. Null when one cannot be sent. */
-  #fieldsOf({ signature, idempotencyKey, body, signer, traceparent }: SignedRequest): string[] | null {
-    const id = headerText(idempotencyKey)
-    const fields = signature === null ? [] : ['X-Signature', signature]
-    fields.push('Idempotency-Key', id)
-    if (signature !== null && signer) {
-      const timestamp = String(Math.floor(this.#settings.now() / 1_000))
-      fields.push('webhook-id', id, 'webhook-timestamp', timestamp)
-      fields.push('webhook-signature', signer.sign(id, timestamp, body))
-    }
-    if (traceparent) fields.push('traceparent', traceparent)
-    // Whatever its makers have checked: a character beyond Latin-1 is cut to one of its bytes, which may end the line.
-    for (let at = 1; at < fields.length; at += 2) if (!inOneLine.test(fields[at]!)) return null
-    return fields
+  #headOf(request: SignedRequest): Head | null {
+    return headOf(this.#target, this.#routed(), request, this.#settings.now())
   }
 
   #reportClosed(): void {
@@ -161,20 +130,77 @@ const accepts: readonly [name: string, value: string][] = [
   ['accept-encoding', 'identity'],
 ]
 
-/** How requests of an endpoint go out. */
-interface Route {
-  origin: WebhookOrigin
-  /** Why none does. */
-  refusal: Refusal | null
+/** Of one request: what it has in common with others, and its own fields, names and values by turns. */
+export interface Head {
+  template: HeadTemplate
+  fields: string[]
+}
+
+/**
+ * The head that a request has; null when a field of it cannot be sent.
+ *
+ * @param now epoch ms
+ */
+export function headOf(
+  { path = null, withHoles = [] }: WebhookTarget,
+  { template, untraced }: Templates,
+  request: SignedRequest,
+  now: number,
+): Head | null {
+  const fields = ownFields(request, now)
+  const common = request.traceparent ? untraced : template
+  if (path === null && withHoles.length === 0)
+    return areInOneLine(fields) ? { template: common, fields } : null
+  const { filled, attempt = 1 } = request
+  for (const { name, value } of withHoles) {
+    const text = filledHeader(value, filled ?? [], attempt)
+    if (text !== null) fields.push(name, text)
+  }
+  if (!areInOneLine(fields)) return null
+  return { template: path === null ? common : common.to(filledPath(path, filled ?? [], attempt)), fields }
+}
+
+/** Those of our own that differ from request to request. */
+function ownFields(
+  { signature, idempotencyKey, body, signer, traceparent }: SignedRequest,
+  now: number,
+): string[] {
+  const id = headerText(idempotencyKey)
+  const fields = signature === null ? [] : ['X-Signature', signature]
+  fields.push('Idempotency-Key', id)
+  if (signature !== null && signer) {
+    const timestamp = String(Math.floor(now / 1_000))
+    fields.push('webhook-id', id, 'webhook-timestamp', timestamp)
+    fields.push('webhook-signature', signer.sign(id, timestamp, body))
+  }
+  if (traceparent) fields.push('traceparent', traceparent)
+  return fields
+}
+
+/** What the heads of a target's requests have in common. */
+export interface Templates {
   template: HeadTemplate
   /** The same without a static traceparent: the call's own replaces it. */
   untraced: HeadTemplate
 }
 
-function routeOf(
-  { url: text, headers, method = 'POST', contentType }: WebhookTarget,
-  { originOf, refusal }: EndpointOptions,
-): Route {
+/** How requests of an endpoint go out. */
+interface Route extends Templates {
+  origin: WebhookOrigin
+  /** Why none does. */
+  refusal: Refusal | null
+}
+
+const routeOf = (target: WebhookTarget, { originOf, refusal }: EndpointOptions): Route => {
+  const url = new URL(target.url)
+  return {
+    ...templatesOf(target),
+    origin: originOf(url),
+    refusal: refusalOf(Object.entries(target.headers)) ?? blockedBy(refusal(url.hostname)),
+  }
+}
+
+export function templatesOf({ url: text, headers, method = 'POST', contentType }: WebhookTarget): Templates {
   const url = new URL(text)
   const own = Object.entries(headers)
   const isOwn = (name: string) => own.some(([other]) => other.toLowerCase() === name)
@@ -190,8 +216,6 @@ function routeOf(
   const template = new HeadTemplate(method, path, first, own.flat())
   const untraced = own.filter(([name]) => name.toLowerCase() !== 'traceparent')
   return {
-    origin: originOf(url),
-    refusal: refusalOf(own) ?? blockedBy(refusal(url.hostname)),
     template,
     untraced: isOwn('traceparent') ? new HeadTemplate(method, path, first, untraced.flat()) : template,
   }
@@ -207,6 +231,12 @@ const blockedBy = (detail: string | null): Refusal | null =>
 
 /** What may be in one line of a head, in Latin-1: it cannot end the line. */
 const inOneLine = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** Whatever its makers have checked: a character beyond Latin-1 is cut to one of its bytes, which may end the line. */
+function areInOneLine(fields: readonly string[]): boolean {
+  for (let at = 1; at < fields.length; at += 2) if (!inOneLine.test(fields[at]!)) return false
+  return true
+}
 
 /** Settings hold none of these. */
 function refusalOf(headers: readonly [name: string, value: string][]): Refusal | null {

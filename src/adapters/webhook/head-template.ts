@@ -16,6 +16,11 @@ export class HeadTemplate {
     this.own = own
   }
 
+  /** The same with another path. */
+  to(path: string): HeadTemplate {
+    return new HeadTemplate(this.method, path, this.first, this.own)
+  }
+
   /** All lines of a head but the last, which says how long the body is. In Latin-1. */
   linesWith(fields: readonly string[]): string {
     this.#text ??= {

@@ -5,63 +5,101 @@ import type { Outcome } from '../../core/delivery/outcome.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import { sharedSecretPlace, type Destination } from '../../core/settings/settings.ts'
 import { Shape } from '../../core/shape/shape.ts'
+import { onlyHoleOf, Unrenderable } from '../../core/shape/text-template.ts'
 import { targetOf, type OpenSecret } from '../../forwarder/plan/destination-runtime.ts'
 import { type SignedRequest, StandardSigner } from '../../forwarder/send/signed-request.ts'
-import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
-import type { SampleResult } from '../../operators/destinations/destinations.ts'
+import type { WebhookTarget, WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
+import type { SampleResult, SampleTerms, ShownRequest } from '../../operators/destinations/destinations.ts'
 import { sha256 } from '../../sha256.ts'
 import type { Secrets } from '../secrets.ts'
+import { headOf, templatesOf } from './endpoint.ts'
 
 /**
- * Sends one sample call to each URL of a destination at once, as the forwarder would: signed, with the static
- * headers, the same bytes to all. Once only, and nothing of it reaches Kafka. Throws `secrets_key` when a secret
- * cannot be opened.
+ * What one call's request to each URL of a destination looks like, and what comes of it: sent at once, as the forwarder
+ * would, and once only; nothing of it reaches Kafka. Throws `secrets_key` when a secret cannot be opened, and Unrenderable
+ * when no request can be made of the call.
  */
 export async function sendSample(
   destination: Destination,
   parts: { transport: WebhookTransport; secrets: Secrets; now: number },
+  { call = sampleCall(destination, parts.now), dryRun = false }: SampleTerms = {},
 ): Promise<SampleResult[]> {
   const { transport, secrets, now } = parts
   const shared = activeSecrets(destination).map((sealed) =>
     secrets.open(sealed, sharedSecretPlace(destination.id)),
   )
-  const requestTo = sampleRequests(destination, shared, now)
+  const requestTo = sampleRequests(destination, call, shared)
   const open: OpenSecret = (sealed, place) => secrets.open(sealed, place)
+  const all = destination.urls.map((endpoint, index) => {
+    const target = targetOf(destination, endpoint, shared, open)
+    const request = requestTo(endpoint.id)
+    return { number: index + 1, url: endpoint.url, target, request, shown: shownOf(target, request, now) }
+  })
   return Promise.all(
-    destination.urls.map(async (endpoint, index) => {
-      const request = requestTo(endpoint.id)
-      const client = transport.open(targetOf(destination, endpoint, shared, open))
+    all.map(async ({ number, url, target, request, shown }) => {
+      if (dryRun) return { number, url, request: shown, outcome: null }
+      const client = transport.open(target)
       const outcome = await new Promise<Outcome>((resolve) => client.send(request, { onOutcome: resolve }))
       client.close()
-      return { number: index + 1, url: endpoint.url, outcome }
+      return { number, url, request: shown, outcome }
     }),
   )
 }
 
+const hidden = '[not shown]'
+
+/** Without the values of static headers, which may be secrets. One that is a hole alone is of the call. */
+function shownOf(target: WebhookTarget, request: SignedRequest, now: number): ShownRequest {
+  const head = headOf(target, templatesOf(target), request, now)
+  if (head === null) throw new Unrenderable('a header of the request has a character that cannot be sent')
+  const { template, fields } = head
+  const secret = (target.withHoles ?? []).filter(({ value }) => onlyHoleOf(value) === null)
+  const isHidden = (name: string) => secret.some((header) => header.name === name)
+  const headers = [
+    ...pairsOf(template.first),
+    ...pairsOf(fields).map(({ name, value }) => ({ name, value: isHidden(name) ? hidden : value })),
+    ...pairsOf(template.own).map(({ name }) => ({ name, value: hidden })),
+  ]
+  const { origin } = new URL(target.url)
+  return {
+    method: template.method,
+    url: origin + template.path,
+    headers,
+    body: Buffer.from(request.body).toString(),
+  }
+}
+
+const pairsOf = (fields: readonly string[]): { name: string; value: string }[] =>
+  Array.from({ length: fields.length / 2 }, (_, index) => ({
+    name: fields[2 * index]!,
+    value: fields[2 * index + 1]!,
+  }))
+
+/** One that every destination can get. */
+const sampleCall = (destination: Destination, now: number): AnalyticsCall => ({
+  ...absentFields,
+  messageId: `test-${randomUUID()}`,
+  sourceId: destination.sourceIds[0] ?? '',
+  type: 'track',
+  userId: 'postrider-test',
+  event: 'Postrider Test',
+  timestamp: now,
+  receivedAt: now,
+  properties: '{"test":true}',
+})
+
 /** The request of each URL, by the URL's id. */
 function sampleRequests(
   destination: Destination,
+  call: AnalyticsCall,
   secrets: readonly string[],
-  now: number,
 ): (urlId: string) => SignedRequest {
-  const messageId = `test-${randomUUID()}`
-  const call: AnalyticsCall = {
-    ...absentFields,
-    messageId,
-    sourceId: destination.sourceIds[0] ?? '',
-    type: 'track',
-    userId: 'postrider-test',
-    event: 'Postrider Test',
-    timestamp: now,
-    receivedAt: now,
-    properties: '{"test":true}',
-  }
   const { standardWebhooks, deliverTo } = destination.options
   const [newest] = secrets
-  const shape = new Shape(destination, sha256)
   return (urlId) => {
-    const idempotencyKey = messageId + deliveryIdSuffix(destination.id, deliverTo === 'every' ? urlId : null)
-    const { body: text, filled } = shape.render(call, idempotencyKey)
+    const ownUrl = deliverTo === 'every' ? urlId : null
+    const idempotencyKey = call.messageId + deliveryIdSuffix(destination.id, ownUrl)
+    const { body: text, filled } = new Shape(destination, sha256, ownUrl).render(call, idempotencyKey)
     const body = Buffer.from(text)
     const signature = newest === undefined ? null : createHmac('sha1', newest).update(body).digest('hex')
     const signer = standardWebhooks && signature !== null ? new StandardSigner(secrets) : null

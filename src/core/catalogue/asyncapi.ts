@@ -1,6 +1,7 @@
 import type { CallType } from '../call/analytics-call.ts'
 import { redactionOf, type Redaction } from '../call/redaction.ts'
 import type { DestinationOptions } from '../settings/destination-options.ts'
+import { parseRequestUrl } from '../shape/request-url.ts'
 import type { ShapeMap } from './call-shape.ts'
 import type { EventKey, SeenEvent } from './event-fold.ts'
 import {
@@ -33,12 +34,17 @@ export function asyncApiDocument(
   events: readonly (EventKey & { event: SeenEvent })[],
   since: string | null,
 ): DocumentObject {
-  const redaction = redactionOf(destination.options.drop)
+  const { options } = destination
+  const redaction = redactionOf(options.drop)
   const messages = new Map<string, DocumentObject>()
   for (const { event, ...key } of events)
-    messages.set(keyFor(key, messages), messageOf(key, payloadOf(key, event, redaction)))
+    messages.set(
+      keyFor(key, messages),
+      messageOf(key, chosenPayload(key.type, options) ?? payloadOf(key, event, redaction), options),
+    )
   // A deletion request reaches every destination, whatever it was chosen to get.
-  messages.set('delete', messageOf({ type: 'delete', name: null }, deletePayload))
+  const deletion = chosenPayload('delete', options) ?? deletePayload
+  messages.set('delete', messageOf({ type: 'delete', name: null }, deletion, options))
   const urls = destination.urls.map((url, index) => ({ key: `url${index + 1}`, ...partsOf(url.url), ...url }))
   return {
     asyncapi: '3.0.0',
@@ -47,13 +53,14 @@ export function asyncApiDocument(
       version: '1.0.0',
       description: descriptionOf(destination.options, since),
     },
-    defaultContentType: 'application/json',
+    defaultContentType: contentTypeOf(options),
     servers: Object.fromEntries(urls.map(({ key, host, protocol }) => [key, { host, protocol }])),
     channels: Object.fromEntries(
-      urls.map(({ key, address }) => [
+      urls.map(({ key, address, parameters }) => [
         key,
         {
           address,
+          ...(parameters && { parameters }),
           servers: [ref('servers', key)],
           messages: Object.fromEntries(
             [...messages.keys()].map((name) => [name, ref('components/messages', name)]),
@@ -67,7 +74,7 @@ export function asyncApiDocument(
         {
           action: 'receive',
           channel: ref('channels', key),
-          bindings: { http: { method: 'POST', bindingVersion: '0.3.0' } },
+          bindings: { http: { method: options.method, bindingVersion: '0.3.0' } },
           messages: [...messages.keys()].map((name) => ref(`channels/${key}/messages`, name)),
         },
       ]),
@@ -81,9 +88,43 @@ export function asyncApiDocument(
 
 const ref = (place: string, name: string) => ({ $ref: `#/${place}/${name}` })
 
-function partsOf(text: string): { host: string; protocol: string; address: string } {
-  const { host, protocol, pathname } = new URL(text)
-  return { host, protocol: protocol.slice(0, -1), address: pathname }
+interface AddressParts {
+  host: string
+  protocol: string
+  address: string
+  /** What stands in the holes of the path; null where it has none. */
+  parameters: Record<string, DocumentObject> | null
+}
+
+function partsOf(text: string): AddressParts {
+  const { base, path } = parseRequestUrl(text)!.url!
+  const { host, protocol, pathname } = base
+  const place = { host, protocol: protocol.slice(0, -1) }
+  if (path === null) return { ...place, address: pathname, parameters: null }
+  const parameters: Record<string, DocumentObject> = {}
+  let address = ''
+  for (const part of path.parts) {
+    if (typeof part === 'string') address += part
+    else {
+      const name = `hole${Object.keys(parameters).length + 1}`
+      if (!address.includes('?')) parameters[name] = { description: part.text }
+      address += `{${name}}`
+    }
+  }
+  return { ...place, address: address.split('?', 1)[0]!, parameters }
+}
+
+const contentTypeOf = ({ contentType }: DestinationOptions): string =>
+  contentType === 'form' ? 'application/x-www-form-urlencoded' : 'application/json'
+
+/** Where somebody chose what the body looks like, nothing is said of it but that. Null: it is that of the documents. */
+function chosenPayload(type: CallType, options: DestinationOptions): DocumentObject | null {
+  const template = options.body?.[type] ?? (type === 'delete' ? undefined : options.body?.all)
+  if (template !== undefined) return { description: 'As the destination’s template has it.' }
+  if (options.contentType === 'form') return { description: 'The keys of the body as the fields of a form.' }
+  return options.format === 'full' && type !== 'delete'
+    ? { type: 'object', description: 'The whole call.' }
+    : null
 }
 
 /** Of what AsyncAPI allows in the names of components; each once. */
@@ -94,10 +135,10 @@ function keyFor(key: EventKey, taken: ReadonlyMap<string, unknown>): string {
   return name
 }
 
-function messageOf(key: EventKey, payload: DocumentObject): DocumentObject {
+function messageOf(key: EventKey, payload: DocumentObject, options: DestinationOptions): DocumentObject {
   return {
     name: titleOf(key),
-    contentType: 'application/json',
+    contentType: contentTypeOf(options),
     headers: ref('components/schemas', 'headers'),
     payload,
   }
@@ -107,7 +148,7 @@ function headersOf({ urls, isSigned, options }: DocumentedDestination): Document
   const text = { type: 'string' }
   const properties: Record<string, DocumentObject> = {
     'User-Agent': text,
-    'Content-Type': { const: 'application/json' },
+    'Content-Type': { const: contentTypeOf(options) },
     'Idempotency-Key': { ...text, description: 'The delivery’s id: the same at every attempt.' },
   }
   if (isSigned)

@@ -34,7 +34,11 @@ export interface Rendered {
 /** Of a destination: all that says what its requests look like. */
 export type Shaped = Pick<Destination, 'id' | 'name'> & {
   options: Pick<DestinationOptions, 'drop' | 'body' | 'format' | 'contentType'>
-  urls: readonly { url: string; headers: readonly { holes?: readonly string[] | undefined }[] }[]
+  urls: readonly {
+    id: string
+    url: string
+    headers: readonly { holes?: readonly string[] | undefined }[]
+  }[]
 }
 
 /** The most characters of a header that one hole fills. */
@@ -56,9 +60,21 @@ export class Shape {
   readonly #paths: readonly TextTemplate[]
   readonly #pathHoles: readonly ValueExpression[]
   readonly #headerHoles: readonly ValueExpression[]
+  readonly #fills: boolean
+  /** Nothing of it depends on the destination: what is rendered for one such is for all. */
+  readonly isCommon: boolean
 
-  /** Throws for what no command would have written. */
-  constructor({ id, name, urls, options }: Shaped, sha256: Surroundings['sha256']) {
+  /**
+   * Throws for what no command would have written.
+   *
+   * @param urlId where the URL's deliveries are its own, so that what another URL needs is nothing to it
+   */
+  constructor(
+    { id, name, urls: all, options }: Shaped,
+    sha256: Surroundings['sha256'],
+    urlId: string | null = null,
+  ) {
+    const urls = urlId === null ? all : all.filter((url) => url.id === urlId)
     this.#about = { id, name }
     this.#sha256 = sha256
     this.#redaction = redactionOf(options.drop)
@@ -70,17 +86,9 @@ export class Shape {
     this.#headerHoles = distinct(
       urls.flatMap(({ headers }) => headers.flatMap(({ holes = [] }) => holes.map(holeOf))),
     )
-  }
-
-  /** Nothing of it depends on the destination: what is rendered for one such is for all. */
-  get isCommon(): boolean {
-    return (
-      this.#redaction === null && this.#bodies.size === 0 && !this.#isFull && !this.#isForm && !this.#fills
-    )
-  }
-
-  get #fills(): boolean {
-    return this.#pathHoles.length > 0 || this.#headerHoles.length > 0
+    this.#fills = this.#pathHoles.length > 0 || this.#headerHoles.length > 0
+    const isOwn = this.#redaction !== null || this.#bodies.size > 0 || this.#isFull || this.#isForm
+    this.isCommon = !isOwn && !this.#fills
   }
 
   /**

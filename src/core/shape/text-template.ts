@@ -74,9 +74,15 @@ function endOfHole(text: string, from: number): number {
 export const holesOf = ({ parts }: TextTemplate): ValueExpression[] =>
   parts.filter((part) => typeof part !== 'string')
 
-/** The template is one hole and nothing else. */
-export const onlyHoleOf = ({ parts }: TextTemplate): ValueExpression | null =>
-  parts.length === 1 && typeof parts[0] !== 'string' ? parts[0]! : null
+/** The hole that a template is and nothing else; null where it is more. */
+export function onlyHoleOf<T extends { readonly text: string }>({
+  parts,
+}: {
+  readonly parts: readonly (string | T)[]
+}): T | null {
+  const [only] = parts
+  return parts.length === 1 && typeof only === 'object' ? only : null
+}
 
 /** What a hole's value is where the call has none. */
 export const absent = Symbol('absent')
@@ -124,8 +130,8 @@ export interface Fillable {
  */
 export function filledHeader({ parts }: Fillable, filled: Filled, attempt: number): string | null {
   const valueOfHole = (hole: string) => (hole === attemptHole ? String(attempt) : valueIn(filled, hole))
-  const [only] = parts
-  if (parts.length === 1 && typeof only === 'object') return valueOfHole(only.text) ?? null
+  const only = onlyHoleOf({ parts })
+  if (only !== null) return valueOfHole(only.text) ?? null
   return parts.map((part) => (typeof part === 'string' ? part : (valueOfHole(part.text) ?? ''))).join('')
 }
 

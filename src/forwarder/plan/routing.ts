@@ -226,8 +226,7 @@ export class Routing {
     const opened: EndpointClient[] = []
     try {
       // Also where nothing can be sent: what waits meanwhile is rendered.
-      const shape = new Shape(destination, sha256)
-      for (const runtime of runtimes) runtime.shape = shape
+      for (const runtime of runtimes) runtime.shape = new Shape(destination, sha256, runtime.urlId)
       const { secrets, targets } = setUp(destination, this.#parts.openSecret)
       const filter = callFilter(options)
       const clients = new Map<string, OpenTarget>()

@@ -5,6 +5,7 @@ import type { CommandShape } from '../../cli/operations/operation-command.ts'
 import type { CommandSession } from '../../cli/operations/session.ts'
 import { printable, table } from '../../cli/terminal.ts'
 import { tagOf } from '../schemas.ts'
+import { parseJson } from '../../core/json/parse-json.ts'
 import { destinationOptions, optionNames, type OptionName } from '../../core/settings/destination-options.ts'
 import { settingIn } from '../settings/setting-operations.ts'
 import { type DestinationView, destinationKind, type sampleView } from './destinations.ts'
@@ -296,21 +297,47 @@ export const destinationShapes: Readonly<Record<string, CommandShape>> = {
   createDestination: create,
   updateDestination: update,
   testDestination: {
+    addFlags(command) {
+      command.option('--call <file>', 'a call as SDKs send it, as JSON; without, a track call of ours')
+    },
+    read({ call: file }) {
+      if (file === undefined) return () => ({})
+      const call = callIn(file as string)
+      return () => ({ body: { call } })
+    },
     text: ({ data }: { data: ReturnType<typeof sampleView>[] }, { context: { config } }) =>
-      [
-        table(
-          ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
-          data.map(({ number, url, outcome, status, durationMs, detail }) => [
-            String(number),
-            outcome,
-            String(status ?? '-'),
-            durationMs,
-            url,
-            detail ?? '',
-          ]),
-        ),
-        `Sent from this machine with this command's settings (WEBHOOK_ALLOWED_NETWORKS: ${config.allowedNetworks.join() || 'not set'}); forwarders may have others.`,
-      ].join('\n'),
+      data.some(({ outcome }) => outcome === null)
+        ? data.map(requestText).join('\n\n')
+        : [
+            table(
+              ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
+              data.map(({ number, outcome, status, durationMs, request, detail }) => [
+                String(number),
+                outcome!,
+                String(status ?? '-'),
+                durationMs!,
+                request.url,
+                detail ?? '',
+              ]),
+            ),
+            `Sent from this machine with this command's settings (WEBHOOK_ALLOWED_NETWORKS: ${config.allowedNetworks.join() || 'not set'}); forwarders may have others.`,
+          ].join('\n'),
     hasFailed: ({ succeeded }: { succeeded: boolean }) => !succeeded,
   },
+}
+
+/** Throws `usage`. */
+function callIn(file: string): unknown {
+  try {
+    return parseJson(contentOf(file, '--call'))
+  } catch (error) {
+    if (error instanceof SyntaxError) throw usageError(`--call ${file} is not JSON: ${error.message}`)
+    throw error
+  }
+}
+
+/** A request as it goes out. */
+function requestText({ request: { method, url, headers, body } }: ReturnType<typeof sampleView>): string {
+  const lines = headers.map(({ name, value }) => `${name}: ${value}`)
+  return [`${method} ${url}`, ...lines, '', body].map(printable).join('\n')
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { includesRole, type Role } from '../../core/access/roles.ts'
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import { optionsShape } from '../../core/settings/destination-options.ts'
 import type {
@@ -109,21 +110,40 @@ export const destinationKind = {
   view: destinationView,
 } as const satisfies SettingKind<Destination, DestinationView>
 
+export interface SampleTerms {
+  /** Default: one that every destination can get. */
+  call?: AnalyticsCall | undefined
+  /** Nothing is sent. */
+  dryRun?: boolean
+}
+
+/** A request without the values of static headers. */
+export interface ShownRequest {
+  method: string
+  /** As it is asked for, its holes filled. */
+  url: string
+  headers: { name: string; value: string }[]
+  body: string
+}
+
 /** What became of a sample call at one URL. */
 export interface SampleResult {
   /** From 1. */
   number: number
   url: string
-  outcome: Outcome
+  request: ShownRequest
+  /** Null where nothing was sent. */
+  outcome: Outcome | null
 }
 
-export const sampleView = ({ number, url, outcome }: SampleResult) => ({
+export const sampleView = ({ number, url, request, outcome }: SampleResult) => ({
   number,
   url,
-  outcome: outcome.kind,
-  status: outcome.status,
-  durationMs: Math.round(outcome.durationMs),
-  detail: outcome.detail,
+  request,
+  outcome: outcome?.kind ?? null,
+  status: outcome?.status ?? null,
+  durationMs: outcome === null ? null : Math.round(outcome.durationMs),
+  detail: outcome?.detail ?? null,
 })
 
 /** White space is no part of a URL that can be set: what a reader exports cannot be applied by mistake. */

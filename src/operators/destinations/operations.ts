@@ -1,8 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { RequestRefused } from '../check.ts'
 import { operation, type Operation, type ApiAnswer } from '../operation.ts'
 import type { ConsoleServices } from '../services.ts'
 import { checkTag, tagOf } from '../schemas.ts'
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import { checkCall } from '../../core/call/check-call.ts'
+import { readTrackingCall } from '../../core/call/tracking-call.ts'
+import { Unrenderable } from '../../core/shape/text-template.ts'
 import { parseTimestamp } from '../../core/timestamp.ts'
 import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
@@ -11,6 +16,7 @@ import { rateOf } from '../../core/pacing/token-bucket.ts'
 import type { HeaderEdit, SettingsCommand } from '../../core/settings/commands.ts'
 import { optionsShape, givenOptions, type OptionsEdit } from '../../core/settings/destination-options.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
+import type { Destination } from '../../core/settings/settings.ts'
 import { sealerFor, type Sealer } from '../settings/secrets.ts'
 import { idText, settingIn, idParams, settingOperations, shownFacts } from '../settings/setting-operations.ts'
 import { destinationKind, sampleView, newPauseId } from './destinations.ts'
@@ -93,16 +99,34 @@ export const destinationUpdate = z
   })
   .meta({ id: 'DestinationUpdate' })
 
+const sampleTerms = z
+  .strictObject({
+    call: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe('A call as SDKs send it, with its `type`; without, a `track` call of ours.'),
+    dryRun: z.boolean().default(false).describe('Send nothing, and show the requests.'),
+  })
+  .meta({ id: 'SampleTerms' })
+
 export const sampleOutcomes = z
   .object({
-    succeeded: z.boolean().describe('Whether every URL took it.'),
+    succeeded: z.boolean().describe('Whether every URL took it; of a dry run, true.'),
     data: z.array(
       z.object({
         number: z.number().int().describe('The URL, from 1.'),
         url: z.string(),
-        outcome: z.enum(outcomeKinds),
+        request: z
+          .object({
+            method: z.string(),
+            url: z.string().describe('As it is asked for.'),
+            headers: z.array(z.object({ name: z.string(), value: z.string() })),
+            body: z.string(),
+          })
+          .describe('As it goes out, without the values of static headers.'),
+        outcome: z.enum(outcomeKinds).nullable().describe('Null where nothing was sent.'),
         status: z.number().int().nullable().describe('The HTTP status; null when none came.'),
-        durationMs: z.number().int(),
+        durationMs: z.number().int().nullable(),
         detail: z.string().nullable(),
       }),
     ),
@@ -178,14 +202,37 @@ export const destinationOperations: Operation[] = [
     role: 'operator',
     summary: 'Send one sample call to each URL, once, enabled or not, from the console and with its settings',
     params: idParams,
+    body: sampleTerms,
     success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
-    async handle({ params: { id } }, { settings, sendSample }) {
-      const results = await sendSample(settingIn(destinationKind, settings.state, id))
+    async handle({ params: { id }, body: { call: given, dryRun } }, { settings, sendSample, now }) {
+      const destination = settingIn(destinationKind, settings.state, id)
+      const call = given && callOf(given, destination, now())
+      const results = await sendSample(destination, { call, dryRun }).catch((error: unknown) => {
+        if (!(error instanceof Unrenderable)) throw error
+        throw refusedCall(`no request can be made of it: ${error.message}`)
+      })
       const data = results.map(sampleView)
-      return { status: 200, body: { succeeded: data.every(({ outcome }) => outcome === 'success'), data } }
+      const succeeded = dryRun || data.every(({ outcome }) => outcome === 'success')
+      return { status: 200, body: { succeeded, data } }
     },
   }),
 ]
+
+const refusedCall = (message: string): RequestRefused =>
+  new RequestRefused('invalid_request', `call: ${message}`, [{ field: 'call', message }])
+
+/** What a sender gives, as the forwarder would read it. */
+function callOf(given: object, { sourceIds }: Destination, now: number): AnalyticsCall {
+  const read = readTrackingCall(JSON.stringify(given), {
+    sourceId: sourceIds[0] ?? '',
+    receivedAt: now,
+    newMessageId: () => `test-${randomUUID()}`,
+  })
+  if (read.fault !== null) throw refusedCall(read.fault.message)
+  const { call, fault } = checkCall(read.call)
+  if (fault !== null) throw refusedCall(fault)
+  return call
+}
 
 function headerEdits(
   urls: readonly { headers?: Record<string, string | null> | undefined }[],

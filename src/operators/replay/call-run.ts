@@ -1,6 +1,7 @@
 import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import { usersOf } from '../../core/call/analytics-call.ts'
 import { deliveryIdIn, isRun, type DeferredRun } from '../../core/delivery/deferred-run.ts'
+import { urlIdOf } from '../../core/delivery/delivery.ts'
 import { erasableDelivery } from '../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { CallReplay, ReplayKind } from '../../core/replay/replay-job.ts'
@@ -32,7 +33,7 @@ export class CallRun {
   readonly #outbox: ReplayOutbox
   readonly #taker: RecordTaker
   #erasures: { covers(call: ErasableCall): boolean } = { covers: () => false }
-  #shape: { of: Destination; shape: Shape } | null = null
+  #shapes: { of: Destination | null; byUrl: Map<string | null, Shape> } = { of: null, byUrl: new Map() }
 
   constructor(
     job: CallReplay,
@@ -171,10 +172,10 @@ export class CallRun {
     const origin = { ...at, appendedAt }
     const headers = headersOf(record, origin)
     const terms = { job: this.#job, destination, now: this.#rig.now() }
-    const shape = this.#shapeOf(destination)
     for (const { deliveryId, kind } of deliveries) {
+      const urlId = urlIdOf({ id: deliveryId, messageId: call.messageId, destinationId: destination.id })
       try {
-        const { body, filled } = shape.render(call, deliveryId)
+        const { body, filled } = this.#shapeOf(destination, urlId).render(call, deliveryId)
         const made = { body: Buffer.from(body), filled }
         const delivery = replayedCall(call, made, origin, deliveryId, kind, terms)
         this.#outbox.add(place, kind, { key: record.key, delivery, headers })
@@ -186,10 +187,12 @@ export class CallRun {
   }
 
   /** Made once for each state of the destination. */
-  #shapeOf(destination: Destination): Shape {
-    if (this.#shape?.of !== destination)
-      this.#shape = { of: destination, shape: new Shape(destination, sha256) }
-    return this.#shape.shape
+  #shapeOf(destination: Destination, urlId: string | null): Shape {
+    if (this.#shapes.of !== destination) this.#shapes = { of: destination, byUrl: new Map() }
+    const { byUrl } = this.#shapes
+    let shape = byUrl.get(urlId)
+    if (!shape) byUrl.set(urlId, (shape = new Shape(destination, sha256, urlId)))
+    return shape
   }
 
   #destination(): Destination | null {

@@ -74,6 +74,10 @@ export function SwitchDialog({
   )
 }
 
+/** As it went out, without the values of static headers. */
+const requestText = ({ method, url, headers, body }: SampleAnswer['data'][number]['request']): string =>
+  [`${method} ${url}`, ...headers.map(({ name, value }) => `${name}: ${value}`), '', body].join('\n')
+
 /** Sends a sample call to each URL, and shows how each answered. */
 export function TestDialog({ id, close }: { id: string; close: () => void }) {
   const [result, setResult] = useState<SampleAnswer | null>(null)
@@ -100,16 +104,20 @@ export function TestDialog({ id, close }: { id: string; close: () => void }) {
         {!failure && !result && <Loading what="the outcomes of a sample call" />}
         {result && (
           <ul class="outcomes">
-            {result.data.map(({ number, url, outcome, status, durationMs, detail }) => (
+            {result.data.map(({ number, request: sent, outcome, status, durationMs, detail }) => (
               <li key={number}>
-                <Badge tone={outcome === 'success' ? 'good' : 'bad'} text={wordsOf(outcome)} />
+                <Badge tone={outcome === 'success' ? 'good' : 'bad'} text={wordsOf(outcome!)} />
                 <div>
-                  <p class="id">{url}</p>
+                  <p class="id">{sent.url}</p>
                   <p class="faint foreign">
                     {status !== null && `Status ${status}, `}
-                    {msText(durationMs)}
+                    {msText(durationMs!)}
                     {detail !== null && detail !== `status ${status}` && ` · ${detail}`}
                   </p>
+                  <details>
+                    <summary>The request</summary>
+                    <pre class="foreign">{requestText(sent)}</pre>
+                  </details>
                 </div>
               </li>
             ))}

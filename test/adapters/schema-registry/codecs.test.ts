@@ -74,6 +74,7 @@ const retry: RetryDelivery = {
     detail: index % 2 ? null : 'ECONNRESET',
   })),
   lastResponse: { endpointId: 'u1', status: 503, body: Buffer.from([0, 255]), durationMs: 12.5, at: 1 },
+  filled: [{ hole: 'call.event', value: 'ä "b"' }],
   origin,
   scheduledAt: 1_700_000_000_002,
   owner: 'member-1/4',

@@ -47,6 +47,52 @@ test('the body is sent unchanged, with our headers first and then the static one
   assert.equal(Number(request!.headers['content-length']), Buffer.byteLength(text))
 })
 
+test('method, path, content type and headers are those of the target, with the request’s values in their holes', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({
+    url: `${receiver.url}/stand-in?x=y`,
+    headers: { Authorization: 'Bearer abc' },
+    method: 'PATCH',
+    contentType: 'form',
+    path: { parts: ['/u/', { text: 'call.userId' }, '?n=', { text: 'delivery.attempt' }] },
+    withHoles: [
+      { name: 'X-Event', value: { parts: ['event ', { text: 'call.event' }] } },
+      { name: 'X-None', value: { parts: [{ text: 'call.name' }] } },
+    ],
+  })
+  const filled = [
+    { hole: 'call.userId', value: 'a/b' },
+    { hole: 'call.event', value: 'Grün' },
+  ]
+  for (const attempt of [1, 7]) await send(endpoint, { ...requestOf('a=1'), filled, attempt })
+  const [first, second] = await receiver.waitFor(2)
+  assert.deepEqual([first!.method, first!.path, second!.path], ['PATCH', '/u/a%2Fb?n=1', '/u/a%2Fb?n=7'])
+  const { headers } = second!
+  assert.deepEqual(
+    [headers['content-type'], headers['x-event'], headers['x-none'], headers.authorization],
+    ['application/x-www-form-urlencoded', 'event Grün', undefined, 'Bearer abc'],
+  )
+})
+
+test('a value that could end a line is not sent, whoever let it through', async (t) => {
+  const receiver = await startReceiver(t)
+  const value = { parts: [{ text: 'call.event' }] }
+  const endpoint = openTransport(t).open({
+    url: receiver.url,
+    headers: {},
+    withHoles: [{ name: 'X-Event', value }],
+  })
+  const outcome = await send(endpoint, {
+    ...requestOf(),
+    filled: [{ hole: 'call.event', value: 'a\r\nX-Evil: 1' }],
+  })
+  assert.deepEqual(
+    [outcome.kind, outcome.detail],
+    ['network', 'a header of the request has a character that cannot be sent'],
+  )
+  assert.equal(receiver.requests.length, 0)
+})
+
 test('X-Signature is absent without a secret, also after a signed request', async (t) => {
   const receiver = await startReceiver(t, { secret: 'geheim' })
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })

@@ -44,6 +44,26 @@ test('a delivery starts over, at every current URL of its destination, with the 
   })
 })
 
+test('what could not be rendered goes as its call, to be rendered again, for its destination alone', () => {
+  const failed = delivery('m1')
+  const planned = planReplay(deadLetter({ reason: 'unrenderable', delivery: failed }), terms)
+  const { topic, partition, offset } = failed.origin
+  assert.deepEqual(planned, {
+    kind: 'run',
+    record: {
+      destinationId: 'crm',
+      urlId: null,
+      endpointIds: ['u2', 'u5'],
+      calls: { topic, partition, runs: [{ start: offset, end: offset + 1 }] },
+      timesScheduled: 0,
+      firstScheduledAt: now,
+      scheduledAt: now,
+      owner: 'replay/0-1',
+      from: null,
+    },
+  })
+})
+
 test('a delivery for an unknown destination keeps the URLs of its record', () => {
   const planned = planReplay(deadLetter({ delivery: delivery('m1') }), { ...terms, destination: null })
   assert.deepEqual(planned.kind === 'delivery' && planned.record.endpointIds, ['u2'])

@@ -22,7 +22,7 @@ function shapeOf({ url = 'https://api.example.com/hook', holes = [], ...options 
   const destination: Shaped = {
     id: 'crm',
     name: 'The CRM',
-    urls: [{ url, headers: [{ holes }] }],
+    urls: [{ id: 'u1', url, headers: [{ holes }] }],
     options: { ...defaultOptions, ...options } as Shaped['options'],
   }
   return new Shape(destination, sha256)
@@ -234,6 +234,20 @@ test('a call without a value that the URL needs is unrenderable, and so is one t
   for (const anonymousId of ['.', '..']) assert.match(why({ url }, { anonymousId }), /"\." or "\.\."/)
   assert.equal(path(url, { anonymousId: '...' }), '/u/.../e')
   assert.match(why({ url }, { anonymousId: 'x'.repeat(2_049) }), /at most 2048 characters/)
+})
+
+test('where each URL has deliveries of its own, what another URL needs is nothing to it', () => {
+  const urls = ['https://a.example/${call.anonymousId}', 'https://b.example/'].map((url, index) => ({
+    id: `u${index + 1}`,
+    url,
+    headers: [],
+  }))
+  const shapeFor = (urlId: string | null) =>
+    new Shape({ id: 'crm', name: 'CRM', urls, options: defaultOptions }, sha256, urlId)
+  const call = someCall()
+  assert.equal(shapeFor('u2').render(call, 'm-1:crm:u2').body, renderBody(call))
+  for (const urlId of ['u1', null])
+    assert.throws(() => shapeFor(urlId).render(call, 'm-1:crm'), Unrenderable)
 })
 
 test('holes stand in the path and the query only', () => {

@@ -8,6 +8,7 @@ import { connect, counted, dispositions, samplesOf } from '../../support/calls/s
 import { startConsole } from '../../support/consoles.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { startReceiver, type ReceivedRequest } from '../../support/receivers.ts'
+import type { SampleAnswer } from '../../../src/web/api/routes.ts'
 import { keysOf } from '../../support/replay/replays.ts'
 import { until } from '../../support/until.ts'
 
@@ -136,4 +137,39 @@ test('calls that are put off lie there without a body, and are rendered when the
   ])
   for (const request of receiver.requests) assertSigned(request)
   assert.ok((await settledAudit(deployment)).ok)
+})
+
+test('a test of a destination shows the request of any call, sends it only if asked, and says why there is none', async (t) => {
+  const deployment = await deploy(t)
+  const { receiver } = await shaped(t, deployment, { method: 'PATCH' })
+  const console = await startConsole(deployment)
+  const call = { type: 'track', userId: 'ada', event: 'Order Completed', properties: { total: 1, coupon: 'X' } }
+  const tested = async (body: object) => (await console.ok(200, 'POST', '/destinations/crm/test', body)) as unknown as SampleAnswer
+  const { succeeded, data } = await tested({ call, dryRun: true })
+  const { request, outcome } = data[0]!
+  assert.deepEqual([succeeded, outcome, receiver.requests.length], [true, null, 0])
+  assert.deepEqual(
+    [request.method, request.url, request.body],
+    [
+      'PATCH',
+      `http://127.0.0.1:${receiver.port}/users/ada/orders?total=1`,
+      '{"event":"Order Completed","total":1}',
+    ],
+  )
+  const shown = Object.fromEntries(request.headers.map(({ name, value }) => [name, value]))
+  assert.deepEqual([shown.Authorization, shown['X-Coupon'], shown['X-Attempt']], ['[not shown]', 'X', '1'])
+  assert.equal(shown['X-Signature'], createHmac('sha1', 's3cret').update(request.body).digest('hex'))
+
+  assert.equal((await tested({ call })).data[0]!.outcome, 'success')
+  const [sent] = await receiver.waitFor(1)
+  assert.deepEqual([sent!.body.toString(), sent!.headers.authorization], [request.body, 'Bearer t0ken-of-crm'])
+
+  for (const [given, why] of [
+    [{ ...call, properties: {} }, /call\.properties\.total: the call has no such value/],
+    [{ type: 'track', userId: 'ada' }, /event/],
+  ] as const) {
+    const { status, body } = await console.call('POST', '/destinations/crm/test', { body: { call: given } })
+    assert.equal(status, 400)
+    assert.match(JSON.stringify(body), why)
+  }
 })
