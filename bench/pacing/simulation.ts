@@ -157,6 +157,7 @@ function newDelivery(partition: number, at: number): Delivery {
     userIds: [],
     type: 'track',
     body,
+    filled: null,
     endpointIds: ['u1'],
     attempts: 0,
     timesScheduled: 0,

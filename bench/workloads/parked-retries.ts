@@ -94,6 +94,7 @@ function parked(index: number, dueAt: number, endpointIds: string[]): RetryDeliv
     userIds: [call.userId!],
     type: 'track',
     body: Buffer.from(renderBody(call)),
+    filled: null,
     endpointIds,
     attempts: 1,
     timesScheduled: 1,

@@ -283,6 +283,7 @@ export class Engine {
       userIds: ['u-1'],
       type: 'track' as const,
       body,
+      filled: null,
       endpointIds: given.retry ?? destination.endpointIds,
       attempts: given.retry ? (given.attempts ?? 1) : 0,
       timesScheduled: given.retry ? 1 : 0,

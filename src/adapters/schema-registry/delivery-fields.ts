@@ -40,9 +40,7 @@ type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {
 
 export const tierRecords: Mapping<KeyedTierRecord> = {
   toFields: (record) =>
-    isRun(record)
-      ? fieldsOfRun(record)
-      : { ...record, key: record.key ?? null, run: null, filled: record.filled ?? null },
+    isRun(record) ? fieldsOfRun(record) : { ...record, key: record.key ?? null, run: null },
   // Thousands a second come due while an endpoint is down: what avsc read has the same fields, and is not copied.
   fromFields(read) {
     const fields = read as RetryFields

@@ -53,10 +53,9 @@ export interface Delivery {
   readonly type: CallType
   readonly body: Uint8Array
   /**
-   * What stands in the holes of URLs and headers, fixed as the body is; null or absent where they had none when it was
-   * rendered.
+   * What stands in the holes of URLs and headers, fixed as the body is; null where they had none when it was rendered.
    */
-  readonly filled?: Filled | null
+  readonly filled: Filled | null
   /** Ids of the endpoints (URLs) still to try. In the first round, those that there were when it was planned. */
   readonly endpointIds: readonly string[]
   /** Rounds of sending that reached at least one endpoint. */

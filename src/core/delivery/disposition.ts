@@ -229,6 +229,7 @@ export function afterRound(delivery: Delivery, round: EndedRound, next: NextRoun
     userIds: delivery.userIds,
     type: delivery.type,
     body: delivery.body,
+    filled: delivery.filled,
     endpointIds: next.endpointIds,
     attempts: round.attempts,
     timesScheduled: delivery.timesScheduled + (scheduledAt === null ? 0 : 1),

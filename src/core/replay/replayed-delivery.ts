@@ -68,7 +68,7 @@ export function replayedCall(
     userIds: usersOf(call),
     type: type as Exclude<typeof type, 'unknown'>,
     body,
-    filled: filled ?? null,
+    filled,
     endpointIds: urlId === null ? destination.urls.map((url) => url.id) : [urlId],
     origin,
     ...newWindow(now),

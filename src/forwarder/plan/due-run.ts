@@ -24,7 +24,7 @@ const readAtOnce = 128
 
 const unknownCall: OfCall = {
   ...{ messageId: '', sourceId: '', userIds: [], type: 'track' },
-  ...{ body: new Uint8Array(0), appendedAt: null },
+  ...{ body: new Uint8Array(0), filled: null, appendedAt: null },
 }
 
 /** A call of a run as a delivery that came due. */

@@ -12,6 +12,7 @@ const planned: Delivery = Object.freeze({
   userIds: ['u-1'],
   type: 'track',
   body: Buffer.from('{}'),
+  filled: [{ hole: 'call.event', value: 'x' }],
   endpointIds: ['u1', 'u2'],
   attempts: 0,
   timesScheduled: 0,
@@ -57,10 +58,11 @@ test('each failed round makes the next delivery and leaves the previous one unch
   assert.deepEqual([last.timesScheduled, last.attempts, last.outcomes.length], [2, 2, 1])
   assert.equal(last.outcomes[0]!.kind, 'timeout')
   for (const each of [first, second, last]) {
-    const { id, messageId, body, origin } = each
+    const { id, messageId, body, filled, origin } = each
+    const { body: made, filled: values, origin: from } = planned
     assert.deepEqual(
-      { id, messageId, body, origin },
-      { id: 'm:crm', messageId: 'm', body: planned.body, origin: planned.origin },
+      { id, messageId, body, filled, origin },
+      { id: 'm:crm', messageId: 'm', body: made, filled: values, origin: from },
     )
   }
 })

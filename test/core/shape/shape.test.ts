@@ -246,8 +246,7 @@ test('where each URL has deliveries of its own, what another URL needs is nothin
     new Shape({ id: 'crm', name: 'CRM', urls, options: defaultOptions }, sha256, urlId)
   const call = someCall()
   assert.equal(shapeFor('u2').render(call, 'm-1:crm:u2').body, renderBody(call))
-  for (const urlId of ['u1', null])
-    assert.throws(() => shapeFor(urlId).render(call, 'm-1:crm'), Unrenderable)
+  for (const urlId of ['u1', null]) assert.throws(() => shapeFor(urlId).render(call, 'm-1:crm'), Unrenderable)
 })
 
 test('holes stand in the path and the query only', () => {

@@ -139,6 +139,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         userIds: ['u-1'],
         type: 'track' as const,
         body: Buffer.from('{}'),
+        filled: null,
         endpointIds: target.endpointIds,
         attempts: 0,
         timesScheduled: 0,

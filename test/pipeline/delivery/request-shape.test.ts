@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test, type TestContext } from 'node:test'
+import type { z } from 'zod'
 import type { OptionsEdit } from '../../../src/core/settings/destination-options.ts'
 import { settledAudit } from '../../support/audit.ts'
+import type { sampleOutcomes } from '../../../src/operators/destinations/operations.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { connect, counted, dispositions, samplesOf } from '../../support/calls/samples.ts'
 import { startConsole } from '../../support/consoles.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { startReceiver, type ReceivedRequest } from '../../support/receivers.ts'
-import type { SampleAnswer } from '../../../src/web/api/routes.ts'
 import { keysOf } from '../../support/replay/replays.ts'
 import { until } from '../../support/until.ts'
 
@@ -21,6 +22,7 @@ async function shaped(t: TestContext, deployment: Deployment, options: OptionsEd
   const forwarder = await deployment.forwarder()
   await connect(deployment, forwarder, {
     id: 'crm',
+    source: 'shop',
     urls: [`http://127.0.0.1:${receiver.port}/users/\${call.userId}/orders?total=\${call.properties.total}`],
     headers: [
       { urlNumber: 1, name: 'Authorization', value: 'Bearer t0ken-of-${destination.id}' },
@@ -87,7 +89,7 @@ test('a form is sent as one, and is signed as it is sent', async (t) => {
 test('a call of which no request can be made is a dead letter that says why, and is sent once the template is changed', async (t) => {
   const deployment = await deploy(t)
   const [{ receiver, forwarder }, other] = [await shaped(t, deployment), await startReceiver(t)]
-  await connect(deployment, forwarder, { id: 'other', urls: [other.url] })
+  await connect(deployment, forwarder, { id: 'other', source: 'shop', urls: [other.url] })
   await deployment.produce([
     order('m-1', 'ada', { total: 1 }),
     order('m-2', 'bob'),
@@ -143,8 +145,16 @@ test('a test of a destination shows the request of any call, sends it only if as
   const deployment = await deploy(t)
   const { receiver } = await shaped(t, deployment, { method: 'PATCH' })
   const console = await startConsole(deployment)
-  const call = { type: 'track', userId: 'ada', event: 'Order Completed', properties: { total: 1, coupon: 'X' } }
-  const tested = async (body: object) => (await console.ok(200, 'POST', '/destinations/crm/test', body)) as unknown as SampleAnswer
+  const call = {
+    type: 'track',
+    userId: 'ada',
+    event: 'Order Completed',
+    properties: { total: 1, coupon: 'X' },
+  }
+  const tested = async (body: object) =>
+    (await console.ok(200, 'POST', '/destinations/crm/test', body)) as unknown as z.output<
+      typeof sampleOutcomes
+    >
   const { succeeded, data } = await tested({ call, dryRun: true })
   const { request, outcome } = data[0]!
   assert.deepEqual([succeeded, outcome, receiver.requests.length], [true, null, 0])
@@ -162,13 +172,16 @@ test('a test of a destination shows the request of any call, sends it only if as
 
   assert.equal((await tested({ call })).data[0]!.outcome, 'success')
   const [sent] = await receiver.waitFor(1)
-  assert.deepEqual([sent!.body.toString(), sent!.headers.authorization], [request.body, 'Bearer t0ken-of-crm'])
+  assert.deepEqual(
+    [sent!.body.toString(), sent!.headers.authorization],
+    [request.body, 'Bearer t0ken-of-crm'],
+  )
 
   for (const [given, why] of [
     [{ ...call, properties: {} }, /call\.properties\.total: the call has no such value/],
     [{ type: 'track', userId: 'ada' }, /event/],
   ] as const) {
-    const { status, body } = await console.call('POST', '/destinations/crm/test', { body: { call: given } })
+    const { status, body } = await console.call('POST', '/destinations/crm/test', { json: { call: given } })
     assert.equal(status, 400)
     assert.match(JSON.stringify(body), why)
   }

@@ -25,7 +25,7 @@ function membersOf(run: DeferredRun, ids: ReadonlyMap<string, string>): RetryDel
   return [...offsetsOf(run.calls)].map((offset) =>
     deliveryIn(run, offset, run.from ?? { topic, partition, offset, appendedAt: null }, {
       messageId: ids.get(`${partition}/${offset}`) ?? '',
-      ...{ sourceId: '', userIds: [], type: 'track', body: Buffer.alloc(0), appendedAt: null },
+      ...{ sourceId: '', userIds: [], type: 'track', body: Buffer.alloc(0), filled: null, appendedAt: null },
     }),
   )
 }

@@ -14,6 +14,7 @@ export function delivery(messageId: string, fields: Partial<Delivery> = {}): Del
     userIds: ['ann'],
     type: 'track',
     body: Buffer.from(`{"version":1,"type":"track","messageId":"${messageId}"}`),
+    filled: null,
     endpointIds: ['u2'],
     attempts: 3,
     timesScheduled: 2,
