@@ -241,7 +241,15 @@ export class ReplayWorld {
         const urlId = this.#deliverTo === 'any' ? '' : ':u1'
         const id = `${messageId}:${isHeld ? destinationId : 'other'}${urlId}`
         const retry: RetryDelivery = {
-          ...{ id, messageId, sourceId: 'shop', userIds: [user], type: 'track', body: this.#body, filled: null },
+          ...{
+            id,
+            messageId,
+            sourceId: 'shop',
+            userIds: [user],
+            type: 'track',
+            body: this.#body,
+            filled: null,
+          },
           ...{ destinationId: isHeld ? destinationId : 'other', endpointIds: ['u1'], attempts: 1 },
           ...{ timesScheduled: 1, firstAttemptAt: appendedAt, firstScheduledAt: appendedAt, notBefore: null },
           ...{ outcomes: [], lastResponse: null, owner: 'o', from: null, scheduledAt: appendedAt },
