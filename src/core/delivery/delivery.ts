@@ -101,6 +101,7 @@ export const deadLetterReasons = [
   'redirect',
   'tls',
   'blocked',
+  'proxy',
   'unknown_source',
   'undecodable',
   'invalid_call',

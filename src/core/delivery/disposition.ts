@@ -1,6 +1,6 @@
 import type { Tier } from '../topics.ts'
 import type { DeadLetterReason, Delivery, EndpointOutcome, LastResponse } from './delivery.ts'
-import { canRetry, isRefusal, type Outcome, deferredOutcome } from './outcome.ts'
+import { canRetry, isUnsent, type Outcome, deferredOutcome } from './outcome.ts'
 
 export interface RetryPolicy {
   /** Ascending by delay, at least one. */
@@ -133,7 +133,7 @@ export function expiryReason({ attempts, outcomes, endpointIds }: ExpiredDeliver
   if (attempts === 0) return 'not_attempted'
   const last = endpointIds.flatMap((id) => outcomes.find(({ endpointId }) => endpointId === id)?.kind ?? [])
   const [first] = last
-  return first !== undefined && isRefusal(first) && last.every(isRefusal) ? first : 'expired'
+  return first !== undefined && isUnsent(first) && last.every(isUnsent) ? first : 'expired'
 }
 
 type ExpiredDelivery = Pick<Delivery, 'attempts' | 'endpointIds'> & {

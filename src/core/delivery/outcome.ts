@@ -10,6 +10,7 @@ export const outcomeKinds = [
   'network',
   'tls',
   'blocked',
+  'proxy',
   'deferred',
 ] as const
 export type OutcomeKind = (typeof outcomeKinds)[number]
@@ -46,6 +47,13 @@ export function deferredOutcome(detail: string): Outcome {
 export const isRefusal = (kind: OutcomeKind): kind is 'tls' | 'blocked' =>
   kind === 'tls' || kind === 'blocked'
 
+/**
+ * Nothing got as far as the server: beside a refusal, the forward proxy refused the connection or failed, which says nothing
+ * of the endpoint.
+ */
+export const isUnsent = (kind: OutcomeKind): kind is 'tls' | 'blocked' | 'proxy' =>
+  isRefusal(kind) || kind === 'proxy'
+
 /** Whether another attempt may succeed (docs/delivery.md). */
 export function canRetry(outcome: Outcome): boolean {
   switch (outcome.kind) {
@@ -55,6 +63,7 @@ export function canRetry(outcome: Outcome): boolean {
     case 'network':
     case 'tls':
     case 'blocked':
+    case 'proxy':
     case 'deferred':
       return true
     case 'status_4xx':

@@ -37,8 +37,8 @@ const labelIndex = Object.fromEntries(dispositionLabels.map((label, index) => [l
 const bucketCount = attemptBuckets.length + 1
 /** Of an endpoint's block: an attempt by kind and bucket; behind that, one by bucket that got a delivery delivered. */
 const deliveredBase = attemptKinds.length * bucketCount
-/** Codes per block, as a power of two. */
-const blockBits = 7
+/** Codes per block, as a power of two: an endpoint's are the most. */
+const blockBits = Math.ceil(Math.log2(deliveredBase + bucketCount))
 const placeMask = (1 << blockBits) - 1
 
 function bucketOf(durationMs: number): number {

@@ -192,6 +192,7 @@ export function breakerEvent(outcome: Outcome): Exclude<BreakerEvent, 'elapsed'>
     case 'tls':
     case 'blocked':
       return 'failure'
+    case 'proxy':
     case 'deferred':
       return null
     default:

@@ -112,8 +112,13 @@ export class EndpointPace {
     const succeeded = kind === 'success'
     this.recent.ended(outcome, now)
     if (!isRetry) this.#budget.firstAttempt(now)
-    else if (!succeeded) this.#budget.retryFailed(now)
     const event = breakerEvent(outcome)
+    if (event === null) {
+      // It never came to the endpoint.
+      this.withdrawn(round)
+      return
+    }
+    if (isRetry && !succeeded) this.#budget.retryFailed(now)
     const limits = kind === 'timeout' && this.#limit.isLowest ? this.#lowestLimits : this.#breakerLimits
     if (!succeeded) this.#own.failed(durationMs)
     if (succeeded) this.#limit.answered(durationMs, inFlight, now)
@@ -128,7 +133,7 @@ export class EndpointPace {
     }
     if (round === this.#round) this.#onWire--
     // A pause that is asked for holds whenever it is asked for.
-    if (event && (round === this.#round || event === 'busy'))
+    if (round === this.#round || event === 'busy')
       this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, limits), now)
   }
 
@@ -159,9 +164,13 @@ export class EndpointPace {
   /** A success is as good as a probe's: the cool-down is over. A failure says nothing new. */
   ownEnded(outcome: Outcome, now: number): void {
     const event = breakerEvent(outcome)
-    this.#own.ended(outcome.durationMs)
     this.recent.ended(outcome, now)
     this.#budget.firstAttempt(now)
+    if (event === null) {
+      this.#own.withdrawn()
+      return
+    }
+    this.#own.ended(outcome.durationMs)
     const { phase } = this.#breaker
     if (event === 'busy')
       this.#become(

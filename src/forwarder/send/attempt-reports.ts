@@ -26,6 +26,7 @@ const messages: Record<Exclude<Outcome['kind'], 'success' | 'deferred'>, string>
   network: 'the endpoint could not be reached',
   tls: "the endpoint's certificate is not trusted: no request was sent",
   blocked: "the endpoint's address is not allowed: no request was sent",
+  proxy: 'the proxy refused the connection or failed: no request was sent',
 }
 
 /** At most one line for each endpoint in that time, in ms: a server may end its connections at every second request. */

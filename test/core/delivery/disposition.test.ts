@@ -93,6 +93,7 @@ const oneUrl: [what: string, outcome: Outcome, then: Disposition][] = [
   ['3xx', outcome('redirect', { status: 302 }), dead('redirect')],
   ['a certificate that is not trusted', outcome('tls'), retry('10s')],
   ['an address that is not allowed', outcome('blocked'), retry('10s')],
+  ['a proxy that fails', outcome('proxy'), retry('10s')],
   ['deferred', deferred, retry('10s', ['u1'], { deferred: true })],
 ]
 for (const [what, result, then] of oneUrl) {
@@ -123,7 +124,10 @@ test('what could never be sent ends with its window by that reason, also if it w
   }
   assert.equal(reason([outcome('tls')]), 'tls')
   assert.equal(reason([outcome('blocked'), outcome('tls')]), 'blocked')
+  assert.equal(reason([outcome('proxy')]), 'proxy')
+  assert.equal(reason([outcome('proxy'), outcome('tls')]), 'proxy')
   assert.equal(reason([outcome('tls'), outcome('timeout')]), 'expired')
+  assert.equal(reason([outcome('proxy'), outcome('timeout')]), 'expired')
   assert.equal(reason([outcome('timeout')], ['tls']), 'expired')
   assert.equal(reason([deferred], ['tls']), 'tls')
   assert.equal(reason([deferred, outcome('tls')], ['network', 'network']), 'expired')
@@ -312,7 +316,7 @@ test('a delivery expires only if no tier fits, and is not_attempted only if it w
       const next = decide(given, any)
       if (next.kind !== 'dead_letter') return
       const canBeRetried = given.outcomes.some((each) => canRetry(each.outcome))
-      const endReasons = ['expired', 'not_attempted', 'tls', 'blocked']
+      const endReasons = ['expired', 'not_attempted', 'tls', 'blocked', 'proxy']
       assert.equal(canBeRetried, endReasons.includes(next.reason))
       if (!canBeRetried) return
       assert.equal(next.reason === 'not_attempted', given.attempts === 0)

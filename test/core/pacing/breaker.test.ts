@@ -135,6 +135,7 @@ test('timeouts, 5xx and network errors count as failures, other answers as succe
     network: 'failure',
     tls: 'failure',
     blocked: 'failure',
+    proxy: null,
     deferred: null,
   })
 })

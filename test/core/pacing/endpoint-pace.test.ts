@@ -197,3 +197,38 @@ test('time-outs one at a time open the breaker as soon as they come, without res
   }
   assert.equal(pace.breaker.phase, 'open')
 })
+
+test('what the proxy fails at changes nothing of an endpoint’s pace, in whatever phase its breaker is', () => {
+  const byProxy: Outcome = { ...deferredOutcome(''), kind: 'proxy', durationMs: 5_000 }
+  const failed: Outcome = { ...deferredOutcome(''), kind: 'status_5xx', status: 500, durationMs: 1 }
+  const pace = new EndpointPace(bounds)
+  let now = 0
+  const end = (outcome: Outcome, isRetry = false) => {
+    assert.ok(pace.mayStart(0, now))
+    pace.ended(pace.started(), outcome, 1, isRetry, (now += 1))
+  }
+  const [limit, { breaker }] = [pace.limit, pace]
+  for (let left = 1_000; left > 0; left--) end(byProxy, left % 2 === 0)
+  assert.deepEqual([pace.limit, pace.breaker], [limit, breaker])
+  assert.ok(pace.mayRetry(now), 'the retries that failed so cost nothing')
+  assert.deepEqual([pace.recent.downSince, pace.recent.lastFailure?.outcome.kind], [null, 'proxy'])
+
+  while (pace.breaker.phase === 'closed') end(failed)
+  now = pace.breaker.until
+  pace.advance(now)
+  // The probe may be repeated until one gets to the endpoint.
+  for (let left = 100; left > 0; left--) end(byProxy)
+  assert.equal(pace.breaker.phase, 'half_open')
+  end({ ...byProxy, kind: 'success', status: 200 })
+  assert.equal(pace.breaker.phase, 'ramp')
+
+  // Of an attempt beside the open breaker.
+  while (pace.breaker.phase !== 'open') end(failed)
+  for (let left = 100; left > 0; left--) {
+    assert.ok(pace.mayTryOwn)
+    pace.ownStarted()
+    assert.equal(pace.mayTryOwn, false, 'one at a time, as before')
+    pace.ownEnded({ ...byProxy, durationMs: 1 }, now)
+  }
+  assert.equal(pace.breaker.phase, 'open')
+})
