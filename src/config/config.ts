@@ -39,6 +39,13 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     allowedNetworks: values.WEBHOOK_ALLOWED_NETWORKS ?? [],
     /** Certificates in PEM form. */
     webhookCa: values.WEBHOOK_CA_FILE?.text ?? null,
+    webhookProxyCa: values.WEBHOOK_PROXY_CA_FILE?.text ?? null,
+    wayOut: {
+      proxy: values.WEBHOOK_PROXY,
+      proxyResolves: values.WEBHOOK_PROXY_RESOLVES,
+      sourceAddresses: values.WEBHOOK_SOURCE_ADDRESS ?? [],
+      ipFamily: ipFamilies[values.WEBHOOK_IP_FAMILY],
+    },
     /** Addresses to listen at. */
     collectorHost: values.COLLECTOR_HOST,
     consoleHost: values.CONSOLE_HOST,
@@ -79,6 +86,8 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     logLevel: values.LOG_LEVEL,
   }
 }
+
+const ipFamilies = { any: null, 4: 4, 6: 6 } as const
 
 /** Logins that reveal their secret to listeners on the network: a line each, for the log. */
 export function clearTextWarnings({ kafka, registry }: Pick<Config, 'kafka' | 'registry'>): string[] {

@@ -57,6 +57,18 @@ function fitTiers(
     )
 }
 
+/** No address that webhooks are sent to could be connected to from here. A proxy makes the connections itself. */
+function unreachable(
+  { WEBHOOK_IP_FAMILY: family, WEBHOOK_SOURCE_ADDRESS: sources, WEBHOOK_PROXY: proxy }: Partial<Values>,
+  spell: (name: VariableName) => string,
+): string[] {
+  if (proxy || !sources || !family || family === 'any') return []
+  if (sources.some((source) => (source.includes(':') ? '6' : '4') === family)) return []
+  return [
+    `${spell('WEBHOOK_IP_FAMILY')} is ${family}, and ${spell('WEBHOOK_SOURCE_ADDRESS')} has no IPv${family} address: nothing could be sent`,
+  ]
+}
+
 /**
  * Reads every variable. Throws PostriderError 'usage' with one line for each that is wrong: its name, what it
  * had (never for secrets) and what it takes. `spell` gives the name to use in those lines, for values that came
@@ -83,6 +95,7 @@ export function readEnvironment(env: Environment, spell: (name: VariableName) =>
   problems.push(...loginProblems(values as Partial<Values>, spell))
   const isGiven = textOf(env, 'RETRY_TIERS') !== null
   problems.push(...fitTiers(values as Partial<Values>, isGiven, spell))
+  problems.push(...unreachable(values as Partial<Values>, spell))
   if (problems.length > 0) throw new PostriderError('usage', problems.join('\n'))
   return values as Values
 }

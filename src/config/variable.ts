@@ -1,5 +1,6 @@
 // How the text of an environment variable becomes a value.
 import ipaddr from 'ipaddr.js'
+import { proxyUrlFaults } from '../core/delivery/proxy-url.ts'
 import { formatDuration, parseDuration } from '../core/duration.ts'
 import type { Tier } from '../core/topics.ts'
 
@@ -96,6 +97,31 @@ export const httpUrl: Reader<string> = (text) => {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return wrong()
   if (url.username !== '' || url.password !== '') return wrong('credentials do not belong into the URL')
   return text.replace(/\/+$/, '')
+}
+
+/** A forward proxy: its URL without the login, which is `user:password`. */
+export const proxyUrl: Reader<{ url: string; login: string | null }> = (text) => {
+  const [fault] = proxyUrlFaults(text)
+  if (fault !== undefined) return wrong(`it ${fault}`)
+  const { origin, username, password } = new URL(text)
+  if (username === '' && password === '') return { url: origin, login: null }
+  let user: string, secret: string
+  try {
+    user = decodeURIComponent(username)
+    secret = decodeURIComponent(password)
+  } catch {
+    return wrong('a % in the user and the password is written %25')
+  }
+  // It ends where the password begins (RFC 7617, 2).
+  return user.includes(':') ? wrong('the user has a colon') : { url: origin, login: `${user}:${secret}` }
+}
+
+/** Own addresses, at most one of each family. */
+export const sourceAddresses: Reader<string[]> = (text) => {
+  const found = items(text)
+  for (const item of found) if (!isAddress(item)) return wrong(`"${item}" is no IP address`)
+  const families = new Set(found.map((item) => item.includes(':')))
+  return families.size < found.length ? wrong('two are of one family') : found
 }
 
 /** Ascending and distinct, so that "the next tier" and "the smallest tier that covers a wait" are well defined. */

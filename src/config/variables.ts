@@ -11,6 +11,8 @@ import {
   oneOf,
   tierList,
   whole,
+  proxyUrl,
+  sourceAddresses,
   host,
   partitions,
   port,
@@ -163,6 +165,32 @@ export const variables = {
   WEBHOOK_CA_FILE: variable(pemCertificates, {
     takes: 'the path of a PEM file with certificates',
     meaning: 'Roots to trust at webhooks, beside Node’s own.',
+  }),
+  WEBHOOK_PROXY: variable(proxyUrl, {
+    takes: 'the http or https URL of a forward proxy, with user and password where it asks for them',
+    meaning:
+      'All webhooks go through it, as [connections that it makes](docs/way-out.md) (CONNECT). A destination may have a proxy of its own, or none.',
+    secret: true,
+  }),
+  WEBHOOK_PROXY_CA_FILE: variable(pemCertificates, {
+    takes: 'the path of a PEM file with certificates',
+    meaning: 'Roots to trust at https proxies, beside Node’s own.',
+  }),
+  WEBHOOK_PROXY_RESOLVES: variable(flag, {
+    default: 'false',
+    takes: 'true or false',
+    meaning:
+      'Names of hosts are sent to the proxy as they are: it looks them up, and [it alone](docs/way-out.md#who-looks-names-up) keeps webhooks out of private networks.',
+  }),
+  WEBHOOK_SOURCE_ADDRESS: variable(sourceAddresses, {
+    takes: 'one IPv4 or IPv6 address of this machine, or one of each, separated by a comma',
+    meaning:
+      'Where webhooks [come from](docs/way-out.md#fixed-addresses), for receivers that allow-list. With one address alone, only addresses of its kind are connected to. Unset: the system chooses.',
+  }),
+  WEBHOOK_IP_FAMILY: variable(oneOf('any', '4', '6'), {
+    default: 'any',
+    takes: 'any, 4 or 6',
+    meaning: 'Which addresses of a host webhooks are sent to: IPv4, IPv6, or both.',
   }),
   COLLECTOR_HOST: host('::', 'The address at which the collector listens.'),
   COLLECTOR_PORT: port('8080', 'Where the collector listens.'),

@@ -201,3 +201,46 @@ test('a CA file that is missing, empty or broken stops the start with an error t
   writeFileSync(caFile, '-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n')
   assert.match(lineFor(caFile), /\(certificate 1 of it is broken\)/)
 })
+
+test('a proxy’s login is taken out of its URL, from the variable or a file, and no complaint shows any of it', (t) => {
+  const proxyOf = (text: string) => loadConfig({ WEBHOOK_PROXY: text }).wayOut.proxy
+  assert.equal(loadConfig({}).wayOut.proxy, null)
+  assert.deepEqual(proxyOf('http://proxy.test:3128/'), { url: 'http://proxy.test:3128', login: null })
+  const login = 'me:p4ss:w%rd/ß'
+  const text = 'https://me:p4ss:w%25rd%2F%C3%9F@[::1]:3129'
+  assert.deepEqual(proxyOf(text), { url: 'https://[::1]:3129', login })
+  const file = join(folder(t), 'proxy')
+  writeFileSync(file, `${text}\n`)
+  assert.deepEqual(loadConfig({ WEBHOOK_PROXY_FILE: file }).wayOut.proxy, proxyOf(text))
+  for (const [wrong, complaint] of [
+    ['me:p4ss@proxy.test', /it is not the URL of a proxy, such as http:/],
+    ['socks5://me:p4ss@proxy.test', /it is not the URL of a proxy/],
+    ['http://me:p4ss@proxy.test/path', /it has more behind its host and port/],
+    ['http://me:p4ss%zz@proxy.test', /a % in the user and the password is written %25/],
+    ['http://m%3Ae:p4ss@proxy.test', /the user has a colon/],
+  ] as const) {
+    const [line] = linesFor({ WEBHOOK_PROXY: wrong })
+    assert.match(line!, complaint)
+    assert.match(
+      line!,
+      /^WEBHOOK_PROXY has a wrong value \(.*\); it takes the http or https URL of a forward proxy/,
+    )
+    assert.doesNotMatch(line!, /p4ss|proxy\.test/)
+  }
+})
+
+test('webhooks go out from at most one address of each family, to a family that there is one of', () => {
+  const wayOut = (sources: string, family = 'any') =>
+    loadConfig({ WEBHOOK_SOURCE_ADDRESS: sources, WEBHOOK_IP_FAMILY: family }).wayOut
+  assert.deepEqual(wayOut('10.0.0.1, fd00::1').sourceAddresses, ['10.0.0.1', 'fd00::1'])
+  assert.deepEqual([wayOut('').ipFamily, wayOut('', '4').ipFamily, wayOut('::1', '6').ipFamily], [null, 4, 6])
+  const lineFor = (sources: string, family = 'any') =>
+    linesFor({ WEBHOOK_SOURCE_ADDRESS: sources, WEBHOOK_IP_FAMILY: family })[0]
+  assert.match(lineFor('10.0.0.1,10.0.0.2')!, /^WEBHOOK_SOURCE_ADDRESS is ".*" \(two are of one family\)/)
+  assert.match(lineFor('10.0.0.0/8')!, /\("10\.0\.0\.0\/8" is no IP address\)/)
+  assert.match(lineFor('', '5')!, /^WEBHOOK_IP_FAMILY is "5"; it takes any, 4 or 6$/)
+  assert.equal(
+    lineFor('10.0.0.1', '6'),
+    'WEBHOOK_IP_FAMILY is 6, and WEBHOOK_SOURCE_ADDRESS has no IPv6 address: nothing could be sent',
+  )
+})

@@ -122,7 +122,9 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   expire(): void {
     this.expired = true
     const limit = `within ${this.#owner.timeoutMs} ms`
-    if (!this.#written) this.fail('timeout', `no connection ${limit}`)
+    if (!this.#written && this.connection?.waitsForProxy)
+      this.fail('proxy', `the proxy made no connection ${limit}`)
+    else if (!this.#written) this.fail('timeout', `no connection ${limit}`)
     else if (this.#status === 0) this.fail('timeout', `no response ${limit}`)
     else this.fail('timeout', `no complete response ${limit} (status ${this.#status})`)
   }

@@ -79,6 +79,7 @@ export abstract class Connection implements Dialed, PollWaiter {
   responses = 0
   /** The server's certificate was not trusted; no request was written. */
   untrusted = false
+  waitsForProxy = false
   /** Whole seconds for which it has been free: see WebhookOrigin. */
   idleSeconds = 0
   abstract readonly readsStream: boolean

@@ -1,10 +1,13 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
-import { connect as connectSecurely, TLSSocket, type SecureContext } from 'node:tls'
-import { hostOf, type AddressGuard } from './address-guard.ts'
+import type { LookupAddress } from 'node:dns'
+import { connect as connectSecurely, TLSSocket, type ConnectionOptions, type SecureContext } from 'node:tls'
+import { hostOf } from './address-guard.ts'
 import { ClosedByServer } from './response.ts'
 
 /** What a socket is connected for. */
 export interface Dialed {
+  /** Whether what it waits for is the forward proxy's to do. */
+  waitsForProxy: boolean
   /** It reads the socket as a stream, and not by `onRead`. */
   readonly readsStream: boolean
   onConnected(socket: Socket): void
@@ -29,6 +32,15 @@ export interface DialOptions {
 /** Connects to an origin. Nothing is called back from within. */
 export type Dial = (origin: URL, dialed: Dialed, options: DialOptions) => Hangup
 
+/** The addresses of a host, which is a name or an address, that may be connected to; or an error. Calls back later. */
+export type AddressesOf = (
+  host: string,
+  callback: (error: Error | null, addresses: LookupAddress[]) => void,
+) => void
+
+/** This machine's addresses that connections are made from, by family; where there is none, the system chooses. */
+export type SourceAddresses = Readonly<Partial<Record<number, string>>>
+
 const dialedFor = Symbol('dialed')
 type ReadSocket = Socket & { [dialedFor]?: Dialed }
 
@@ -51,15 +63,15 @@ const onread = {
 }
 
 /**
- * Connects over TCP, or over TLS with verified certificates. `secureContext`: the roots to trust; default Node's own.
+ * Connects over TCP, or over TLS with verified certificates.
  *
  * The addresses are tried here and not by Node, which tries them one after the other, gives up each after 250 ms, and
  * offers no TLS session once the first has failed.
  */
-export function dialBy(guard: Pick<AddressGuard, 'addressesOf'>, secureContext?: SecureContext): Dial {
+export function dialBy(addressesOf: AddressesOf, settings: DialSettings): Dial {
   return (origin, dialed, options) => {
-    const dialing = new Dialing(origin, dialed, options, secureContext)
-    guard.addressesOf(hostOf(origin.hostname), (error, addresses) => {
+    const dialing = new Dialing(origin, dialed, options, settings)
+    addressesOf(hostOf(origin.hostname), (error, addresses) => {
       if (error) dialing.fail(error)
       else dialing.begin(addresses.map(({ address }) => address))
     })
@@ -67,11 +79,41 @@ export function dialBy(guard: Pick<AddressGuard, 'addressesOf'>, secureContext?:
   }
 }
 
+export interface DialSettings {
+  /** The roots to trust; undefined stands for Node's own. */
+  secureContext: SecureContext | undefined
+  source: SourceAddresses
+}
+
+/** How a server is verified over TLS, and what it is told. */
+export function secureOptions(
+  { hostname }: URL,
+  secureContext: SecureContext | undefined,
+  session: Buffer | null,
+): ConnectionOptions {
+  const host = hostOf(hostname)
+  return {
+    // What the certificate is checked for where no name is sent.
+    host,
+    // NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
+    rejectUnauthorized: true,
+    ALPNProtocols: ['http/1.1'],
+    // Without the dot that ends an absolute name (RFC 6066, 3).
+    ...(isIP(host) === 0 && { servername: host.replace(/\.$/, '') }),
+    ...(session && { session }),
+    ...(secureContext && { secureContext }),
+  }
+}
+
+/** Of an origin, also where it is its scheme's own. */
+export const portOf = ({ protocol, port }: URL): number =>
+  port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
+
 class Dialing {
   readonly #origin: URL
   readonly #dialed: Dialed
   readonly #options: DialOptions
-  readonly #secureContext: SecureContext | undefined
+  readonly #settings: DialSettings
   readonly #sockets = new Map<Socket, string>()
   readonly #errors: Error[] = []
   #left: string[] = []
@@ -80,11 +122,11 @@ class Dialing {
   #accepted: Socket | null = null
   #isOver = false
 
-  constructor(origin: URL, dialed: Dialed, options: DialOptions, secureContext: SecureContext | undefined) {
+  constructor(origin: URL, dialed: Dialed, options: DialOptions, settings: DialSettings) {
     this.#origin = origin
     this.#dialed = dialed
     this.#options = options
-    this.#secureContext = secureContext
+    this.#settings = settings
   }
 
   begin(addresses: readonly string[]): void {
@@ -129,25 +171,17 @@ class Dialing {
   }
 
   #connect(address: string): void {
-    const { protocol, hostname, port } = this.#origin
-    const secure = protocol === 'https:'
+    const { secureContext, source } = this.#settings
+    const secure = this.#origin.protocol === 'https:'
+    const localAddress = source[isIP(address)]
     const target = {
       host: address,
-      port: port === '' ? (secure ? 443 : 80) : Number(port),
+      port: portOf(this.#origin),
+      ...(localAddress !== undefined && { localAddress }),
       ...(!this.#dialed.readsStream && { onread }),
     }
-    const host = hostOf(hostname)
     const socket: ReadSocket = secure
-      ? connectSecurely({
-          ...target,
-          // NODE_TLS_REJECT_UNAUTHORIZED would decide otherwise.
-          rejectUnauthorized: true,
-          ALPNProtocols: ['http/1.1'],
-          // Without the dot that ends an absolute name (RFC 6066, 3).
-          ...(isIP(host) === 0 && { servername: host.replace(/\.$/, '') }),
-          ...(this.#options.session && { session: this.#options.session }),
-          ...(this.#secureContext && { secureContext: this.#secureContext }),
-        })
+      ? connectSecurely({ ...secureOptions(this.#origin, secureContext, this.#options.session), ...target })
       : connectPlain(target)
     this.#sockets.set(socket, address)
     socket.setNoDelay(true)
@@ -190,7 +224,7 @@ class Dialing {
 }
 
 /** IPv6 and IPv4 by turns, beginning with the kind of the first, and otherwise in the order given (RFC 8305, 4). */
-function alternating(addresses: readonly string[]): string[] {
+export function alternating(addresses: readonly string[]): string[] {
   const first = addresses.filter((address) => isIP(address) === isIP(addresses[0]!))
   const second = addresses.filter((address) => !first.includes(address))
   const turns = first.flatMap((address, index) =>

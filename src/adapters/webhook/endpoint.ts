@@ -16,7 +16,8 @@ export interface EndpointOptions {
   deadlines: Deadlines
   /** Epoch ms. */
   now: () => number
-  originOf: (url: URL) => WebhookOrigin
+  /** @param proxy as a destination has it */
+  originOf: (url: URL, proxy: string | null) => WebhookOrigin
   /** Why this host, given as an address, must not be connected to; null also for names, vetted when resolved. */
   refusal: (hostname: string) => string | null
   /** The endpoint was closed, and its last request has ended. */
@@ -195,7 +196,7 @@ const routeOf = (target: WebhookTarget, { originOf, refusal }: EndpointOptions):
   const url = new URL(target.url)
   return {
     ...templatesOf(target),
-    origin: originOf(url),
+    origin: originOf(url, target.proxy ?? null),
     refusal: refusalOf(Object.entries(target.headers)) ?? blockedBy(refusal(url.hostname)),
   }
 }

@@ -56,9 +56,21 @@ export function keepAliveOf(field: string): { seconds: number | null; isLast: bo
 /** The server ended a connection in order, or as if it had lost track of it. */
 export class ClosedByServer extends Error {}
 
+/** The forward proxy refused the connection, or failed. The message holds nothing that it sent, and no login. */
+export class ProxyFailure extends Error {
+  /** That it answered CONNECT with, where it did. */
+  readonly status: number | null
+
+  constructor(message: string, status: number | null = null) {
+    super(message)
+    this.status = status
+  }
+}
+
 /** The outcome of a request that has no whole response, with a line for people that holds no URL and no secret. */
 export function failureOf(error: Error, untrusted: boolean): { kind: OutcomeKind; detail: string } {
   if (error instanceof AddressNotAllowedError) return { kind: 'blocked', detail: error.message }
+  if (error instanceof ProxyFailure) return { kind: 'proxy', detail: error.message }
   return { kind: untrusted ? 'tls' : 'network', detail: describe(error) }
 }
 
@@ -77,11 +89,12 @@ function codeOf(error: Error): string | null {
 /** Node's own advice would have every root of the machine trusted, at the brokers and the registry too. */
 const nodesAdvice = /; if the root CA is installed locally, try running Node\.js with --use-system-ca/
 
-function describe(error: Error): string {
+/** @param caSetting names the setting that adds roots to trust */
+export function describe(error: Error, caSetting = 'WEBHOOK_CA_FILE'): string {
   // Several addresses were tried: the message of the whole is empty.
   const each = error instanceof AggregateError ? error.errors.filter((one) => one instanceof Error) : []
   const message = each.length > 0 ? each.map((one) => one.message).join('; ') : error.message || error.name
   const code = codeOf(error)
   const line = code === null || message.includes(code) ? message : `${code}: ${message}`
-  return line.replace(/\s+/g, ' ').replace(nodesAdvice, '; WEBHOOK_CA_FILE adds roots to trust').slice(0, 300)
+  return line.replace(/\s+/g, ' ').replace(nodesAdvice, `; ${caSetting} adds roots to trust`).slice(0, 300)
 }

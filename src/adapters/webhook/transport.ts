@@ -1,4 +1,5 @@
-import type { LookupFunction } from 'node:net'
+import { once } from 'node:events'
+import { createServer, type LookupFunction } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { Config } from '../../config/config.ts'
 import { PostriderError } from '../../errors.ts'
@@ -7,12 +8,12 @@ import { AddressGuard } from './address-guard.ts'
 import { ConnectionCounts } from './connection-counts.ts'
 import type { HttpClient } from './connection.ts'
 import { Deadlines } from './deadlines.ts'
-import { dialBy } from './dial.ts'
 import { DirectConnection } from './direct/direct-connection.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
 import { NameLookup, type NameLookupOptions } from './name-lookup.ts'
 import { Openings, PollPhase } from './openings.ts'
 import { WebhookOrigin } from './origin.ts'
+import { plainWayOut, WaysOut, type WayOutSettings } from './ways-out.ts'
 
 export interface WebhookTransportOptions {
   /** From send() to the last byte of the response: look-up, connect and TLS included. In ms; default 5,000. */
@@ -21,6 +22,10 @@ export interface WebhookTransportOptions {
   allowedNetworks: readonly string[]
   /** Roots to trust besides Node's own, in PEM form. */
   ca: string | null
+  /** The same at proxies; default none. */
+  proxyCa?: string | null
+  /** How requests go out; default directly. */
+  wayOut?: Partial<WayOutSettings>
   /** Resolves host names; default the system's. Its answers are always vetted. */
   lookup?: LookupFunction
   /** How else names are looked up. */
@@ -45,15 +50,37 @@ export const httpClients = {
 export const transportOf = async (
   config: Config,
   { lookup, counts }: Pick<WebhookTransportOptions, 'lookup' | 'counts'> = {},
-): Promise<WebhookTransport> =>
-  createWebhookTransport({
+): Promise<WebhookTransport> => {
+  await checkSourceAddresses(config.wayOut.sourceAddresses)
+  return createWebhookTransport({
     client: await httpClients[config.webhookClient](),
     timeoutMs: config.webhookTimeoutMs,
     allowedNetworks: config.allowedNetworks,
     ca: config.webhookCa,
+    proxyCa: config.webhookProxyCa,
+    wayOut: config.wayOut,
     ...(lookup && { lookup }),
     ...(counts && { counts }),
   })
+}
+
+/** Throws `usage` for one from which no connection can be made: every request would fail. */
+async function checkSourceAddresses(addresses: readonly string[]): Promise<void> {
+  for (const address of addresses) {
+    const server = createServer()
+    server.listen({ host: address, port: 0, exclusive: true })
+    const error = await once(server, 'listening').then(
+      () => null,
+      (cause: Error) => cause,
+    )
+    server.close()
+    if (error !== null)
+      throw new PostriderError(
+        'usage',
+        `WEBHOOK_SOURCE_ADDRESS has ${address}, which this machine cannot connect from (${error.message}); it takes addresses of this machine`,
+      )
+  }
+}
 
 /**
  * Webhooks over HTTP/1.1.
@@ -64,15 +91,15 @@ export const transportOf = async (
  * flight behind one connection's fate.
  */
 export function createWebhookTransport(options: WebhookTransportOptions): WebhookTransport {
-  const guard = new AddressGuard(
-    options.allowedNetworks,
-    new NameLookup({ ...options.names, ...(options.lookup && { system: options.lookup }) }),
-  )
+  const names = new NameLookup({ ...options.names, ...(options.lookup && { system: options.lookup }) })
+  const guard = new AddressGuard(options.allowedNetworks, names)
+  const steadyNow = options.steadyNow ?? (() => performance.now())
+  const trust = { servers: trustOf(options.ca), proxies: trustOf(options.proxyCa ?? null) }
+  const ways = new WaysOut({ ...plainWayOut, ...options.wayOut }, { guard, names, trust, steadyNow })
   const parts = {
-    dial: dialBy(guard, trustOf(options.ca)),
     openings: new Openings(),
     polls: new PollPhase(),
-    steadyNow: options.steadyNow ?? (() => performance.now()),
+    steadyNow,
     counts: options.counts ?? new ConnectionCounts(),
   }
 
@@ -80,11 +107,12 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
   const origins = new Map<string, WebhookOrigin>()
   const withFree = new Set<WebhookOrigin>()
   let sweep: NodeJS.Timeout | undefined
-  const originOf = (url: URL): WebhookOrigin => {
-    const name = url.origin
+  const originOf = (url: URL, ownProxy: string | null): WebhookOrigin => {
+    const { proxy, dial } = ways.of(ownProxy)
+    const name = `${url.origin} ${proxy}`
     let origin = origins.get(name)
     if (origin === undefined) {
-      origin = new WebhookOrigin(url, client, parts, withFree, () => {
+      origin = new WebhookOrigin(url, client, { ...parts, dial }, withFree, () => {
         origins.delete(name)
         if (origins.size === 0) sweep = void clearInterval(sweep)
       })

@@ -3,6 +3,8 @@ import { callTypes } from '../call/analytics-call.ts'
 import { maxEventNameLength, maxEvents } from '../call/filter.ts'
 import { compileExpression, maxExpressionLength } from '../expression/call-expression.ts'
 import { dropFaults, maxDropPathLength, maxDropPaths } from '../call/redaction.ts'
+import { maxUrlLength } from '../delivery/endpoint-url.ts'
+import { ownProxyFaults } from '../delivery/proxy-url.ts'
 import { maxAttemptCount, parseRate } from '../pacing/token-bucket.ts'
 import { maxBodyTemplateLength } from '../shape/body-template.ts'
 import { bodyFaults } from '../shape/shape.ts'
@@ -117,6 +119,13 @@ export const destinationOptions = {
     'Content type',
     'form: the body’s keys as the fields of a form.',
   ),
+  proxy: option(
+    z.string().nullable(),
+    null,
+    'Proxy',
+    'The forward proxy that requests go through: its http or https URL, or `none` to go without one; null for that of `WEBHOOK_PROXY`.',
+    z.string().max(maxUrlLength).nullable(),
+  ),
 }
 
 type Options = typeof destinationOptions
@@ -135,7 +144,7 @@ export const {
 
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {
-  const { types, events, consent, maxRate, maxInFlight, where, drop, body } = edit
+  const { types, events, consent, maxRate, maxInFlight, where, drop, body, proxy } = edit
   const faults: Fault[] = []
   const usage = (field: string, message: string) => faults.push({ code: 'usage', field, message })
   if (types) {
@@ -166,6 +175,8 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
     for (const phrase of bodyFaults(text)) usage('body', `the body for ${type} ${phrase}`)
   }
   if (body && Object.keys(body).length === 0) usage('body', 'at least one template is needed')
+  if (typeof proxy === 'string')
+    for (const phrase of ownProxyFaults(proxy)) usage('proxy', `the proxy ${phrase}`)
   return faults
 }
 

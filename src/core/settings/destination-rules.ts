@@ -1,6 +1,7 @@
 import { sourceOf } from '../call/built-in-source.ts'
 import { accepted, refused, idFaults, nameFaults, fault, faultIf, type Fault } from '../decision.ts'
 import { canonicalUrl, type HostRefusal } from '../delivery/endpoint-url.ts'
+import { ownProxyFaults } from '../delivery/proxy-url.ts'
 import {
   headerNameFaults,
   headerSetFaults,
@@ -231,7 +232,7 @@ function repeated(values: readonly string[]): string[] {
  * Why no request can be made of a destination as the settings have it, in one line without any value; null when it
  * can. Commands write nothing of the kind, but a client that may write to the settings' topic can.
  */
-export function destinationFault({ urls }: Pick<Destination, 'urls'>): string | null {
+export function destinationFault({ urls, options }: Pick<Destination, 'urls' | 'options'>): string | null {
   if (urls.length === 0) return 'it has no URL'
   const ids = new Set<string>()
   for (const { id, url, headers } of urls) {
@@ -242,6 +243,8 @@ export function destinationFault({ urls }: Pick<Destination, 'urls'>): string | 
       if (headerNameFaults(name).length > 0)
         return `the name of a header of its URL ${JSON.stringify(id)} is none, or reserved`
   }
+  if (options.proxy !== null && ownProxyFaults(options.proxy).length > 0)
+    return 'what stands as its proxy is none'
   return null
 }
 

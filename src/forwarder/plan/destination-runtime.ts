@@ -137,13 +137,14 @@ export function targetOf(
     else withHoles.push({ name, value: fillable(parseTemplate(value).template ?? { parts: [] }) })
   }
   const { base, path } = parseRequestUrl(url)!.url!
-  const { method, contentType } = options
+  const { method, contentType, proxy } = options
   return {
     url: path === null ? url : base.href,
     headers: opened,
     secrets,
     method,
     contentType,
+    proxy,
     path: path && fillable(path),
     withHoles,
   }

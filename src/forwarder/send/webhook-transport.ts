@@ -46,6 +46,8 @@ export interface WebhookTarget {
   headers: Readonly<Record<string, string>>
   /** Shared secrets. What a receiver sends back is kept without these, and without the headers' values. */
   secrets?: readonly string[]
+  /** The URL of a forward proxy, or `none`; null or absent: that of the deployment, if it has one. */
+  proxy?: string | null
 }
 
 export interface WebhookTransport {

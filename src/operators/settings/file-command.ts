@@ -9,6 +9,7 @@ import { inSession } from '../../cli/operations/session.ts'
 import { count, print, printable, printJson } from '../../cli/terminal.ts'
 import type { Environment } from '../../config/read-environment.ts'
 import { variableNames } from '../../config/variables.ts'
+import { noProxy } from '../../core/delivery/proxy-url.ts'
 import { readYamlFile, textOf, type FileFault } from '../../cli/yaml-file.ts'
 import {
   secretPrefix,
@@ -154,6 +155,7 @@ export function changeLines({ kind, id, created, changes }: ChangedSetting): str
 
 function shown(value: unknown): string {
   if (value === null) return 'none'
-  const text = printable(typeof value === 'string' ? value : JSON.stringify(value))
+  // A proxy that is none is not a proxy that is not given.
+  const text = printable(typeof value === 'string' && value !== noProxy ? value : JSON.stringify(value))
   return text.length <= maxValueLength ? text : `${text.slice(0, maxValueLength)}…`
 }

@@ -1,8 +1,10 @@
 import { destinationFault, headerFault } from '../../../src/core/settings/destination-rules.ts'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
 import type { Endpoint } from '../../../src/core/settings/settings.ts'
 
+const options = defaultOptions
 const sealed = { keyId: 'k', iv: '', ciphertext: '', tag: '', fingerprint: '' }
 const endpoint = (given: Partial<Endpoint> = {}): Endpoint => ({
   id: 'u1',
@@ -13,7 +15,7 @@ const endpoint = (given: Partial<Endpoint> = {}): Endpoint => ({
 })
 
 test('a destination that no command could have written is reported without any of its values', () => {
-  assert.equal(destinationFault({ urls: [endpoint(), endpoint({ id: 'u2' })] }), null)
+  assert.equal(destinationFault({ urls: [endpoint(), endpoint({ id: 'u2' })], options }), null)
   const faults: [Endpoint[], RegExp][] = [
     [[], /^it has no URL$/],
     [[endpoint(), endpoint()], /^it has two URLs with the id "u1"$/],
@@ -25,7 +27,12 @@ test('a destination that no command could have written is reported without any o
       ],
     ),
   ]
-  for (const [urls, named] of faults) assert.match(destinationFault({ urls })!, named)
+  for (const [urls, named] of faults) assert.match(destinationFault({ urls, options })!, named)
+  for (const proxy of ['http://[s3cret', 'http://me:s3cret@proxy.test/', 's3cret'])
+    assert.equal(
+      destinationFault({ urls: [endpoint()], options: { ...options, proxy } }),
+      'what stands as its proxy is none',
+    )
 })
 
 test('a header value that is impossible in HTTP is reported by its header name only', () => {

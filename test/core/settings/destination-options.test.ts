@@ -115,6 +115,7 @@ test('each option can be set and taken away, and stays as it is when it is not n
     format: 'full' as const,
     body: { track: '{"event":"${call.event}"}' },
     contentType: 'form' as const,
+    proxy: 'http://proxy.test:3128',
   }
   assert.deepEqual(editOptions(defaultOptions, set), set)
   assert.deepEqual(editOptions(set, {}), set)
@@ -126,4 +127,32 @@ test('an expression without call, or with one =, gets a hint', () => {
   assert.match(fault('properties.total > 1'), /Unknown variable: properties; write call\.properties$/)
   assert.match(fault("call.event = 'Paid'"), /Unexpected character: =; write == to compare$/)
   assert.doesNotMatch(fault('call.propertis.total > 1'), /write/)
+})
+
+test('a proxy is an http or https URL of a host alone, without a login that others could read, or none', () => {
+  const faults = (proxy: string) =>
+    optionsFaults({ proxy }).map(({ field, message }) => `${field}: ${message}`)
+  for (const proxy of ['none', 'http://proxy.test', 'https://proxy.test:3129/', 'http://[::1]:3128'])
+    assert.deepEqual(faults(proxy), [], proxy)
+  const login =
+    'proxy: the proxy holds a user or a password, which all who see the settings would see: only WEBHOOK_PROXY takes them'
+  const noUrl = 'proxy: the proxy is not the URL of a proxy, such as http://proxy.example.com:3128'
+  const more = 'proxy: the proxy has more behind its host and port'
+  assert.deepEqual(faults('http://me:p4ss@proxy.test:3128'), [login])
+  assert.deepEqual(faults('http://me@proxy.test:3128'), [login])
+  assert.deepEqual(faults('http://:p4ss@proxy.test/x'), [more, login])
+  for (const proxy of [
+    '',
+    'NONE',
+    'proxy.test:3128',
+    'socks5://proxy.test',
+    'http:proxy.test',
+    'http://a b/',
+  ])
+    assert.deepEqual(faults(proxy), [noUrl], proxy)
+  for (const proxy of ['http://proxy.test/x', 'http://proxy.test?x', 'http://proxy.test/#x'])
+    assert.deepEqual(faults(proxy), [more], proxy)
+  assert.deepEqual(faults(`http://${'x'.repeat(2_048)}`), [
+    'proxy: the proxy is 2055 characters long, at most 2048 are allowed',
+  ])
 })
