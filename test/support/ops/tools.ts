@@ -21,6 +21,7 @@ export type OpsTool =
   | 'python3'
   | 'strace'
   | 'systemd-analyze'
+  | 'tinyproxy'
   | `sender-${string}`
 
 /** Where the tools are: for a PATH. */
