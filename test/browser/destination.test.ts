@@ -126,7 +126,7 @@ test('the page of a destination', async (t) => {
     const rows = dialog.locator('tbody tr')
     assert.deepEqual(
       (await rows.allInnerTexts()).map((row) => row.split(/\s*\t\s*/)),
-      [['Rate limit', 'none', '50/s']],
+      [['Rate limit', 'no limit', '50/s']],
     )
     await assertAccessible(page)
     await tabTo(page, 'Save crm')
@@ -150,7 +150,7 @@ test('the page of a destination', async (t) => {
       (await dialog.locator('tbody tr').allInnerTexts()).map((row) => row.split(/\s*\t\s*/)),
       [
         ['Name', 'crm', 'crm', 'CRM of the shop'],
-        ['Requests in flight', 'none', '7', 'none'],
+        ['Requests in flight', 'no limit', '7', 'no limit'],
       ],
     )
     await assertAccessible(page)

@@ -89,6 +89,7 @@ const nouns: Readonly<Record<string, string>> = {
   events: 'name',
   consent: 'category',
   event: 'name',
+  proxy: 'url',
 }
 
 function nounOf({ type, name }: Field): string {

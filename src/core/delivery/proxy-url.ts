@@ -1,4 +1,5 @@
-import { maxUrlLength } from './endpoint-url.ts'
+/** More than a name and a port can have. */
+export const maxProxyLength = 300
 
 /** In place of a proxy's URL: no proxy. */
 export const noProxy = 'none'
@@ -7,8 +8,8 @@ export const noProxy = 'none'
  * What is wrong with the URL of a forward proxy, one phrase a fault. The URL itself is not repeated: it may hold a password.
  */
 export function proxyUrlFaults(text: string): string[] {
-  if (text.length > maxUrlLength)
-    return [`is ${text.length} characters long, at most ${maxUrlLength} are allowed`]
+  if (text.length > maxProxyLength)
+    return [`is ${text.length} characters long, at most ${maxProxyLength} are allowed`]
   const url = URL.parse(text)
   if (url === null || !/^https?:\/\//i.test(text) || /[\s\u0000-\u001f\u007f]/.test(text))
     return ['is not the URL of a proxy, such as http://proxy.example.com:3128']

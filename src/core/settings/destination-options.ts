@@ -3,8 +3,7 @@ import { callTypes } from '../call/analytics-call.ts'
 import { maxEventNameLength, maxEvents } from '../call/filter.ts'
 import { compileExpression, maxExpressionLength } from '../expression/call-expression.ts'
 import { dropFaults, maxDropPathLength, maxDropPaths } from '../call/redaction.ts'
-import { maxUrlLength } from '../delivery/endpoint-url.ts'
-import { ownProxyFaults } from '../delivery/proxy-url.ts'
+import { maxProxyLength, ownProxyFaults } from '../delivery/proxy-url.ts'
 import { maxAttemptCount, parseRate } from '../pacing/token-bucket.ts'
 import { maxBodyTemplateLength } from '../shape/body-template.ts'
 import { bodyFaults } from '../shape/shape.ts'
@@ -124,7 +123,7 @@ export const destinationOptions = {
     null,
     'Proxy',
     'The forward proxy that requests go through: its http or https URL, or `none` to go without one; null for that of `WEBHOOK_PROXY`.',
-    z.string().max(maxUrlLength).nullable(),
+    z.string().max(maxProxyLength).nullable(),
   ),
 }
 

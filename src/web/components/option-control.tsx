@@ -1,7 +1,7 @@
 import type { OptionField } from '../../operators/option-fields.ts'
 import { Checkbox, Select, TextArea, TextField } from './fields.tsx'
 import { useState } from 'preact/hooks'
-import { choicesOf, isMap, type EditedMap, type EditedOption } from './options.ts'
+import { choicesOf, emptyMeans, isMap, type EditedMap, type EditedOption } from './options.ts'
 
 interface OptionControlProps {
   field: OptionField
@@ -43,7 +43,7 @@ export function OptionControl({ field, value, change, fault }: OptionControlProp
   const given = { label, value, change, fault, hint: hintOf(text) }
   if (choices) return <Select {...given} choices={choices.map((choice) => [choice, choice] as const)} />
   if (isLong || type === 'list') return <TextArea {...given} />
-  return <TextField {...given} {...(isNullable && { placeholder: 'none' })} />
+  return <TextField {...given} {...(isNullable && { placeholder: emptyMeans(field) })} />
 }
 
 /** A text for the first key, and for each other one that has one or is asked for. */

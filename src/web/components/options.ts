@@ -44,6 +44,10 @@ export function optionValue(field: OptionField, edited: EditedOption): unknown {
   return field.type === 'number' ? Number(text) : text
 }
 
+/** What an empty one stands for, in the words of its text. */
+export const emptyMeans = ({ text }: Pick<OptionField, 'text'>): string =>
+  /null for ([^.;]+)/.exec(text.replaceAll('`', ''))?.[1] ?? 'none'
+
 export const linesOf = (text: string): string[] =>
   text
     .split('\n')

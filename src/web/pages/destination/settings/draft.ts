@@ -2,6 +2,7 @@
 import type { DestinationAnswer } from '../../../api/routes.ts'
 import {
   editedOption,
+  emptyMeans,
   linesOf,
   optionFields,
   optionValue,
@@ -69,7 +70,8 @@ export const rebased = (newest: Draft, edited: Draft, fields: readonly DraftFiel
 /** A field for people. */
 export function shownText(field: DraftField, draft: Draft): string {
   const value = apiValue(field, draft)
-  if (value === null) return optionOf.get(field)?.choices ? 'all' : 'none'
+  const option = optionOf.get(field)
+  if (value === null && option) return emptyMeans(option)
   if (typeof value === 'boolean') return value ? 'on' : 'off'
   if (field === 'urls') return draft.urls.filter(Boolean).join('\n')
   if (Array.isArray(value)) return value.join('\n')
