@@ -466,4 +466,64 @@ export const requests: readonly Mutation[] = [
       within: 'what a destination takes of calls: conditions, dropped paths and trace context',
     },
   },
+  {
+    id: 'a-proxy-that-looks-names-up-itself',
+    file: 'src/adapters/webhook/ways-out.ts',
+    find: 'hostsOf: proxyResolves ? this.#unresolved : this.#addressesOfServers',
+    replace: 'hostsOf: this.#unresolved',
+    test: {
+      file: 'adapters/webhook/tunnel.test.ts',
+      name: 'an address that is not allowed is refused before the proxy hears of it',
+    },
+  },
+  {
+    id: 'a-proxy-of-a-destination-that-may-be-anywhere',
+    file: 'src/adapters/webhook/ways-out.ts',
+    find: 'isGiven ? new AddressGuard(everywhere, names) : guard',
+    replace: 'new AddressGuard(everywhere, names) ?? guard',
+    test: {
+      file: 'adapters/webhook/tunnel.test.ts',
+      name: 'the deployment’s proxy may be anywhere; one that a destination names only where its URLs may lead',
+    },
+  },
+  {
+    id: 'a-login-for-every-proxy',
+    file: 'src/adapters/webhook/ways-out.ts',
+    find: 'login: isGiven ? given.login : null',
+    replace: 'login: given?.login ?? null',
+    test: {
+      file: 'adapters/webhook/tunnel.test.ts',
+      name: 'a destination’s own proxy, or none, beats the deployment’s, and no connection is shared between them',
+    },
+  },
+  {
+    id: 'connections-shared-between-proxies',
+    file: 'src/adapters/webhook/transport.ts',
+    find: 'const name = `${url.origin} ${proxy}`',
+    replace: "const name = `${url.origin} ${proxy && ''}`",
+    test: {
+      file: 'adapters/webhook/tunnel.test.ts',
+      name: 'a destination’s own proxy, or none, beats the deployment’s, and no connection is shared between them',
+    },
+  },
+  {
+    id: 'what-a-proxy-sends-behind-its-answer-passed-over',
+    file: 'src/adapters/webhook/tunnel.ts',
+    find: 'if (this.#answer.length > end + 4) {',
+    replace: 'if (this.#answer.length < end) {',
+    test: {
+      file: 'adapters/webhook/tunnel.test.ts',
+      name: 'a proxy that sends bytes behind its answer is the outcome proxy, and nothing gets to the server',
+    },
+  },
+  {
+    id: 'time-lost-at-a-proxy-charged-to-the-endpoint',
+    file: 'src/adapters/webhook/attempt.ts',
+    find: 'if (!this.#written && this.connection?.waitsForProxy)',
+    replace: 'if (!this.#written && this.connection?.waitsForProxy === null)',
+    test: {
+      file: 'adapters/webhook/tunnel.test.ts',
+      name: 'a proxy that never answers is the outcome proxy, and nothing gets to the server',
+    },
+  },
 ]
