@@ -57,6 +57,8 @@ class Tunnel {
   readonly #options: DialOptions
   readonly #settings: TunnelSettings
   #left: string[] = []
+  /** The host that the proxy was asked for last. */
+  #asked = ''
   #hangup: Hangup = () => {}
   #secured: TLSSocket | null = null
   #isOver = false
@@ -76,12 +78,18 @@ class Tunnel {
 
   fail(error: Error, untrusted = false): void {
     if (this.#isOver) return
-    this.hangUp()
+    this.#end()
     this.#dialed.onEnded(error, untrusted)
   }
 
   hangUp(): void {
     if (this.#isOver) return
+    // The proxy may wait for an address that does not answer.
+    if (this.#dialed.waitsForProxy) this.#options.troubled.add(this.#asked)
+    this.#end()
+  }
+
+  #end(): void {
     this.#isOver = true
     this.#secured?.destroy()
     this.#hangup()
@@ -89,6 +97,7 @@ class Tunnel {
 
   #next(): void {
     const host = this.#left.shift()!
+    this.#asked = host
     this.#dialed.waitsForProxy = true
     const asking = new Asking(host, portOf(this.#origin), this.#settings, {
       onOpen: (socket) => {

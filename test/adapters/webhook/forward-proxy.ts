@@ -56,14 +56,20 @@ export async function startForwardProxy(
       if (answer?.(socket, authority, head)) return
       const { hostname, port } = new URL(`http://${authority}/`)
       const name = hostname.replace(/[[\]]/g, '')
+      let isConnected = false
       const upstream = kept(connect(Number(port || 80), addressOf?.(name) ?? name))
       upstream.once('connect', () => {
+        isConnected = true
         socket.write('HTTP/1.1 200 Connection established\r\nProxy-Agent: test\r\n\r\n')
         socket.on('data', (sent: Buffer) => passed.push(sent)).on('close', () => upstream.destroy())
         upstream.on('close', () => socket.destroy())
         socket.pipe(upstream).pipe(socket)
       })
-      upstream.once('error', () => socket.end('HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n'))
+      upstream.once('error', () => {
+        // A reset goes on as one.
+        if (isConnected) socket.resetAndDestroy()
+        else socket.end('HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n')
+      })
     }
     kept(socket).on('data', onData)
   }

@@ -366,6 +366,19 @@ test('where the proxy cannot connect to the first address of a name it is asked 
   assert.deepEqual(proxy.authorities, [`[::1]:${port}`, `127.0.0.1:${port}`, `127.0.0.1:${port}`])
 })
 
+test('an address for which the proxy waited in vain comes after the others', async (t) => {
+  const receiver = await startReceiver(t)
+  const proxy = await startForwardProxy(t, { answer: (_socket, authority) => authority.startsWith('[') })
+  const transport = openTransport(t, {
+    ...through(proxy),
+    lookup: resolver({ 'shop.test': ['::1', '127.0.0.1'] }),
+    timeoutMs,
+  })
+  const endpoint = transport.open({ url: `http://shop.test:${receiver.port}/`, headers: {} })
+  assert.equal((await send(endpoint)).kind, 'proxy')
+  assert.equal((await send(endpoint)).kind, 'success')
+})
+
 test('an attempt that waits for the proxy ends with the transport, and leaves no connection', async (t) => {
   const sockets: Socket[] = []
   const proxy = await startForwardProxy(t, { answer: (socket) => sockets.push(socket.resume()) > 0 })
