@@ -24,6 +24,7 @@ test('sources and destinations are created, shown, changed and disabled, with se
     where: 'call.properties.total > 1',
     drop: ['context.ip'],
     traceContext: true,
+    proxy: 'http://proxy.test:3128',
   }
   const made = await call('POST', '/destinations', {
     json: {
@@ -44,7 +45,10 @@ test('sources and destinations are created, shown, changed and disabled, with se
   assert.equal(made.headers.get('location'), '/api/v1/destinations/crm')
   assert.deepEqual((await ok(200, 'GET', '/sources/shop')).destinationIds, ['crm'])
 
-  const none = { maxRate: null, maxInFlight: null, where: null, drop: null, traceContext: false }
+  const none = {
+    ...{ maxRate: null, maxInFlight: null, where: null, drop: null },
+    ...{ traceContext: false, proxy: null },
+  }
   assert.partialDeepStrictEqual(await ok(200, 'PATCH', '/destinations/crm', none), none)
   const rotated = await ok(200, 'PATCH', '/destinations/crm', {
     addSecret: 'second-secret',

@@ -513,7 +513,7 @@ export const requests: readonly Mutation[] = [
     replace: 'if (this.#answer.length < end) {',
     test: {
       file: 'adapters/webhook/tunnel.test.ts',
-      name: 'a proxy that sends bytes behind its answer is the outcome proxy, and nothing gets to the server',
+      name: 'is the outcome proxy, and nothing gets to the server',
     },
   },
   {
@@ -523,7 +523,7 @@ export const requests: readonly Mutation[] = [
     replace: 'if (!this.#written && this.connection?.waitsForProxy === null)',
     test: {
       file: 'adapters/webhook/tunnel.test.ts',
-      name: 'a proxy that never answers is the outcome proxy, and nothing gets to the server',
+      name: 'is the outcome proxy, and nothing gets to the server',
     },
   },
 ]

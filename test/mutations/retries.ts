@@ -10,6 +10,7 @@ export const retries: readonly Mutation[] = [
     case 'network':
     case 'tls':
     case 'blocked':
+    case 'proxy':
     case 'deferred':`,
     replace: `    case 'deferred':`,
     test: { file: 'core/delivery/disposition.test.ts', name: 'one URL: ' },
@@ -182,8 +183,8 @@ export const retries: readonly Mutation[] = [
   {
     id: 'an-untrusted-certificate-taken-for-final',
     file: 'src/core/delivery/outcome.ts',
-    find: "    case 'tls':\n    case 'blocked':\n    case 'deferred':",
-    replace: "    case 'deferred':",
+    find: "    case 'tls':\n    case 'blocked':\n    case 'proxy':",
+    replace: "    case 'proxy':",
     test: {
       file: 'pipeline/delivery/outcomes.test.ts',
       name: 'what could never be sent is retried within its window, is an alarm once, and ends with its reason',

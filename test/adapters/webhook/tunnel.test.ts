@@ -7,7 +7,7 @@ import { freePort } from '../../../src/local/ports.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { createAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { until } from '../../support/until.ts'
-import { startForwardProxy, type ForwardProxy } from './forward-proxy.ts'
+import { startForwardProxy, type ForwardProxy } from '../../support/forward-proxy.ts'
 import { startRawServer } from './raw-server.ts'
 import { loopback, openTransport, requestOf, send } from './transport-under-test.ts'
 

@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test'
 import { transportOf } from '../../../src/adapters/webhook/transport.ts'
 import { loadConfig } from '../../../src/config/config.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { startForwardProxy } from './forward-proxy.ts'
+import { startForwardProxy } from '../../support/forward-proxy.ts'
 import { openTransport, send } from './transport-under-test.ts'
 
 /** Answers every connection, and keeps where it came from. */

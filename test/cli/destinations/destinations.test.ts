@@ -126,12 +126,13 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
     ...['--url', 'https://a.example/', '--max-rate', '100', '--max-in-flight', '10'],
     ...['--types', 'track,page', '--types', 'identify'],
     ...['--where', where, '--drop', 'context.ip', '--drop', 'traits."e.mail"', '--trace-context', 'on'],
-    ...['--consent', 'advertising,analytics'],
+    ...['--consent', 'advertising,analytics', '--proxy', 'none'],
   )
   const drop = ['context.ip', 'traits."e.mail"']
   const types = ['track', 'page', 'identify']
   const consent = ['advertising', 'analytics']
-  const chosen = { maxRate: '100/s', maxInFlight: 10, where, drop, traceContext: true, types, consent }
+  const limits = { maxRate: '100/s', maxInFlight: 10 }
+  const chosen = { ...limits, where, drop, traceContext: true, types, consent, proxy: 'none' }
   assert.partialDeepStrictEqual(made, chosen)
   const { stdout } = await cli.run('destinations', 'show', 'crm')
   assert.match(stdout, /^rate limit +100\/s\nrequests in flight +10\ncondition /m)
@@ -139,6 +140,7 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
     stdout.includes(`  ${where}\nleft out of the body  context.ip\n                      traits."e.mail"\n`),
   )
   assert.match(stdout, /^trace context +on$/m)
+  assert.match(stdout, /^proxy +none$/m)
 
   const wrong = await cli.run(
     ...['destinations', 'update', 'crm', '--where', 'call.event ==\n 1 +', '--max-rate', 'fast'],
@@ -152,15 +154,17 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
     ['--max-in-flight', '0'],
     ['--max-in-flight', 'few'],
     ['--trace-context', 'x'],
+    ['--proxy', 'http://me:p4ss@proxy.test:3128'],
   ])
     assert.equal((await cli.run('destinations', 'update', 'crm', ...flags)).status, 2)
   assert.partialDeepStrictEqual((await cli.json('destinations', 'show', 'crm'))[0], chosen)
 
   const [bare] = await cli.json(
     ...['destinations', 'update', 'crm', '--no-max-rate', '--no-max-in-flight'],
-    ...['--no-where', '--no-drop', '--trace-context', 'off', '--no-types'],
+    ...['--no-where', '--no-drop', '--trace-context', 'off', '--no-types', '--no-proxy'],
   )
-  const none = { types: null, maxRate: null, maxInFlight: null, where: null, drop: null, traceContext: false }
+  const withoutLimits = { maxRate: null, maxInFlight: null }
+  const none = { ...withoutLimits, types: null, where: null, drop: null, traceContext: false, proxy: null }
   assert.partialDeepStrictEqual(bare, none)
 })
 

@@ -42,7 +42,7 @@ export const roundMs = 3_000
 const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
 /** A delivery ends for these with its window only. */
 const atWindowEnd = new Set(
-  (['expired', 'not_attempted', 'tls', 'blocked'] as const).map((reason) =>
+  (['expired', 'not_attempted', 'tls', 'blocked', 'proxy'] as const).map((reason) =>
     deadLetterReasons.indexOf(reason),
   ),
 )

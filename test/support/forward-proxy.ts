@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { TestContext } from 'node:test'
-import type { ServerCertificate } from '../../support/secured/certificates.ts'
+import type { ServerCertificate } from './secured/certificates.ts'
 
 /** A forward proxy on loopback that keeps what it was asked for; ended after the test. */
 export interface ForwardProxy {
@@ -22,6 +22,8 @@ export interface ForwardProxy {
 
 export interface ForwardProxyOptions {
   host?: string
+  /** Default a free one. */
+  port?: number
   /** Makes it an https proxy. */
   tls?: ServerCertificate
   /** Answers in its place; false: it connects as it was asked to. */
@@ -32,7 +34,7 @@ export interface ForwardProxyOptions {
 
 export async function startForwardProxy(
   t: TestContext,
-  { host = '127.0.0.1', tls, answer, addressOf }: ForwardProxyOptions = {},
+  { host = '127.0.0.1', port: wanted = 0, tls, answer, addressOf }: ForwardProxyOptions = {},
 ): Promise<ForwardProxy> {
   const heads: string[] = []
   const passed: Buffer[] = []
@@ -75,7 +77,7 @@ export async function startForwardProxy(
   }
   const server: Server = tls ? createTlsServer(tls, onSocket) : createServer(onSocket)
   server.on('connection', () => accepted++)
-  server.listen(0, host)
+  server.listen(wanted, host)
   await once(server, 'listening')
   t.after(async () => {
     for (const socket of sockets) socket.destroy()
