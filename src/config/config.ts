@@ -90,11 +90,17 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
 const ipFamilies = { any: null, 4: 4, 6: 6 } as const
 
 /** Logins that reveal their secret to listeners on the network: a line each, for the log. */
-export function clearTextWarnings({ kafka, registry }: Pick<Config, 'kafka' | 'registry'>): string[] {
+export function clearTextWarnings({
+  kafka,
+  registry,
+  wayOut: { proxy },
+}: Pick<Config, 'kafka' | 'registry' | 'wayOut'>): string[] {
   const warnings = kafkaSecurityWarnings(kafka)
   if (registry.password !== null && registry.url.startsWith('http:'))
     warnings.push(
       'the password goes to the schema registry in clear text: use an https URL for SCHEMA_REGISTRY_URL',
     )
+  if (proxy !== null && proxy.login !== null && proxy.url.startsWith('http:'))
+    warnings.push('the password goes to the proxy in clear text: use an https URL for WEBHOOK_PROXY')
   return warnings
 }

@@ -16,3 +16,11 @@ test('a clear-text login to the schema registry gets a warning, as one to the br
   const sasl = { KAFKA_SASL_MECHANISM: 'plain', KAFKA_SASL_USERNAME: 'ann', KAFKA_SASL_PASSWORD: 'pw-of-ann' }
   assert.equal(warningsFor({ ...registry, ...sasl, KAFKA_SSL: 'false' }).length, 2)
 })
+
+test('a clear-text login to a proxy gets a warning', () => {
+  assert.deepEqual(warningsFor({ WEBHOOK_PROXY: 'http://proxy.example:3128' }), [])
+  assert.deepEqual(warningsFor({ WEBHOOK_PROXY: 'https://ann:pw-of-ann@proxy.example:3128' }), [])
+  assert.deepEqual(warningsFor({ WEBHOOK_PROXY: 'http://ann:pw-of-ann@proxy.example:3128' }), [
+    'the password goes to the proxy in clear text: use an https URL for WEBHOOK_PROXY',
+  ])
+})

@@ -48,6 +48,7 @@ const cases: Record<string, object> = {
       kafkaPassword: { name: 'kafka', key: 'password' },
       kafkaOauthClientSecret: { name: 'oauth', key: 'client-secret' },
       registryPassword: { name: 'registry', key: 'password' },
+      webhookProxy: { name: 'proxy', key: 'url' },
       kafkaTls: { name: 'kafka-tls', hasClientCertificate: true },
     },
     serviceAccount: { annotations: { note: 'x' } },

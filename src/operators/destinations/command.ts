@@ -320,7 +320,7 @@ export const destinationShapes: Readonly<Record<string, CommandShape>> = {
                 detail ?? '',
               ]),
             ),
-            `Sent from this machine with this command's settings (WEBHOOK_ALLOWED_NETWORKS: ${config.allowedNetworks.join() || 'not set'}); forwarders may have others.`,
+            `Sent from this machine with this command's settings (WEBHOOK_ALLOWED_NETWORKS: ${config.allowedNetworks.join() || 'not set'}, WEBHOOK_PROXY: ${config.wayOut.proxy?.url ?? 'not set'}); forwarders may have others.`,
           ].join('\n'),
     hasFailed: ({ succeeded }: { succeeded: boolean }) => !succeeded,
   },

@@ -183,7 +183,7 @@ test('test sends each URL one signed call with its own headers and prints each o
   assert.match(stdout, /^2 +status_5xx +503 /m)
   assert.match(
     stdout,
-    /\nSent from this machine with this command's settings \(WEBHOOK_ALLOWED_NETWORKS: 127\.0\.0\.0\/8\); forwarders may have others\.\n$/,
+    /\nSent from this machine with this command's settings \(WEBHOOK_ALLOWED_NETWORKS: 127\.0\.0\.0\/8, WEBHOOK_PROXY: not set\); forwarders may have others\.\n$/,
   )
 
   const [request, ...others] = good.requests

@@ -75,7 +75,7 @@ export function shownText(field: DraftField, draft: Draft): string {
   if (typeof value === 'boolean') return value ? 'on' : 'off'
   if (field === 'urls') return draft.urls.filter(Boolean).join('\n')
   if (Array.isArray(value)) return value.join('\n')
-  if (typeof value !== 'object') return String(value)
+  if (typeof value !== 'object' || value === null) return String(value)
   return Object.entries(value)
     .map(([key, text]) => `${key}: ${text}`)
     .join('\n')
