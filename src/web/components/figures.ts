@@ -71,7 +71,7 @@ const words: Record<string, string> = {
   gone: 'gone (410)',
   tls: 'TLS not trusted',
   blocked: 'address not allowed',
-  proxy: 'refused by the proxy',
+  proxy: 'stopped at the proxy',
   network: 'no connection',
   timeout: 'no answer in time',
   not_attempted: 'never attempted',
