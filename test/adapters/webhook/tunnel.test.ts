@@ -242,16 +242,20 @@ test('what fails behind the answer of the proxy is the server’s failure, as wi
   assert.deepEqual([untrusted.requests.length, misnamed.requests.length], [0, 0])
 })
 
-test('a connection that the proxy ends while it is unused costs no attempt', async (t) => {
-  const receiver = await startReceiver(t)
-  const proxy = await startForwardProxy(t)
-  const endpoint = openTransport(t, through(proxy)).open({ url: receiver.url, headers: {} })
-  assert.equal((await send(endpoint)).kind, 'success')
-  proxy.endAll()
-  assert.equal((await send(endpoint)).kind, 'success')
-  await until(() => receiver.openConnections() === 1)
-  assert.equal(proxy.heads.length, 2)
-})
+for (const secure of [false, true])
+  test(`a connection that the proxy or the server ends while it is unused costs no attempt: ${secure ? 'https' : 'http'}`, async (t) => {
+    const authority = await createAuthority(t)
+    const receiver = await startReceiver(t, secure ? { tls: await authority.issue() } : {})
+    const proxy = await startForwardProxy(t)
+    const transport = openTransport(t, { ...through(proxy), ca: authority.ca })
+    const endpoint = transport.open({ url: receiver.url, headers: {} })
+    for (const end of [() => proxy.endAll(), () => receiver.dropConnections(), () => {}]) {
+      assert.equal((await send(endpoint)).kind, 'success')
+      end()
+    }
+    await until(() => receiver.openConnections() === 1)
+    assert.equal(proxy.heads.length, 3)
+  })
 
 test('what comes through a proxy unasked is not taken for the next response', async (t) => {
   const ok = (status: number) => `HTTP/1.1 ${status} -\r\nContent-Length: 0\r\n\r\n`
