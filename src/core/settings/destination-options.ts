@@ -18,7 +18,7 @@ export const deliverToChoices = ['any', 'every'] as const
 export type DeliverTo = (typeof deliverToChoices)[number]
 
 const methods = ['POST', 'PUT', 'PATCH'] as const
-export type Method = (typeof methods)[number]
+export type RequestMethod = (typeof methods)[number]
 const formats = ['documents', 'full'] as const
 const contentTypes = ['json', 'form'] as const
 export type ContentType = (typeof contentTypes)[number]

@@ -1,6 +1,6 @@
 // What sending needs from outside: connections to endpoints.
 import type { Outcome } from '../../core/delivery/outcome.ts'
-import type { ContentType, Method } from '../../core/settings/destination-options.ts'
+import type { ContentType, RequestMethod } from '../../core/settings/destination-options.ts'
 import type { Fillable } from '../../core/shape/text-template.ts'
 import type { SignedRequest } from './signed-request.ts'
 
@@ -37,7 +37,7 @@ export interface FilledHeader {
 export interface WebhookTarget {
   url: string
   /** Default POST. */
-  method?: Method
+  method?: RequestMethod
   /** Default json. */
   contentType?: ContentType
   /** In place of the URL's path and query; null or absent: those are of every request. */
