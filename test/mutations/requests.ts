@@ -435,6 +435,56 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-value-that-adds-to-a-path',
+    file: 'src/core/shape/request-url.ts',
+    find: 'path += encodeURIComponent(value.toWellFormed())',
+    replace: 'path += value.toWellFormed()',
+    test: {
+      file: 'core/shape/shape.test.ts',
+      name: 'values in a URL are percent-encoded whole, and the place where requests go is the same for all',
+    },
+  },
+  {
+    id: 'a-value-that-leads-up-a-path',
+    file: 'src/core/shape/request-url.ts',
+    find: "if (path.split('?', 1)[0]!.split('/').some(isDots))",
+    replace: 'if (path === null)',
+    test: {
+      file: 'core/shape/shape.test.ts',
+      name: 'a call without a value that the URL needs is unrenderable, and so is one that would leave its path',
+    },
+  },
+  {
+    id: 'a-value-that-ends-a-header',
+    file: 'src/core/shape/shape.ts',
+    find: 'if (!inOneLine.test(text))',
+    replace: 'if (text === null)',
+    test: {
+      file: 'core/shape/shape.test.ts',
+      name: 'a header’s value has no line end, and a header that is one hole is left out where the call has no value',
+    },
+  },
+  {
+    id: 'retries-that-forget-what-stands-in-holes',
+    file: 'src/core/delivery/disposition.ts',
+    find: 'filled: delivery.filled,',
+    replace: 'filled: null,',
+    test: {
+      file: 'core/delivery/after-round.test.ts',
+      name: 'each failed round makes the next delivery and leaves the previous one unchanged',
+    },
+  },
+  {
+    id: 'holes-of-a-header-that-nobody-fills',
+    file: 'src/core/settings/destination-rules.ts',
+    find: '...holesIn(value.text) }]',
+    replace: '}]',
+    test: {
+      file: 'pipeline/delivery/request-shape.test.ts',
+      name: 'a request has the method, path, headers and body of its destination’s templates, and a retry the same but for its attempt',
+    },
+  },
+  {
     id: 'a-path-that-stops-at-an-array',
     file: 'src/core/json/drop-paths.ts',
     find: 'if (first !== openBracket) return text.slice(start, end)',
