@@ -1,6 +1,6 @@
 // CEL is a pure function of an expression and a call: core imports a library for it.
 import { Environment, ParseError, type ASTNode } from '@marcbachmann/cel-js'
-import { callFields, ExpressionFault, type CallValues } from './call-values.ts'
+import { callFields, ExpressionFault, type CallField, type CallValues } from './call-values.ts'
 import { maxSteps, OutOfSteps, Run, type Evaluate } from './evaluation.ts'
 import { functions, holeFunctions, textMethods, timeParts } from './functions.ts'
 import { childrenOf, compileNode, UnsupportedNode } from './nodes.ts'
@@ -30,8 +30,8 @@ export interface EvaluationFault {
 /** An expression whose value stands in a request: a hole of a template. */
 export interface ValueExpression {
   readonly text: string
-  /** It names a field of the call and nothing else: where that is null, the call has none. */
-  readonly isField: boolean
+  /** The field of the call that it names, if it is nothing else: where that is null, the call has none. */
+  readonly field: CallField | null
   /** The value; a fault where there is none. `OutOfSteps` is thrown. */
   readonly evaluate: Evaluate
 }
@@ -56,7 +56,8 @@ export function compileValue(text: string): Compiled<ValueExpression> {
   if (type === 'Call' || type === 'Delivery' || type === 'Destination')
     return refused(`it gives the whole ${type.toLowerCase()}: name what of it, such as call.event`)
   const isField = ast.op === '.' && ast.args[0].op === 'id' && ast.args[0].args === 'call'
-  return compiledOf(text, ast, (evaluate) => ({ text, isField, evaluate }))
+  const field = isField ? (ast.args[1] as CallField) : null
+  return compiledOf(text, ast, (evaluate) => ({ text, field, evaluate }))
 }
 
 interface Parsed {

@@ -1,3 +1,4 @@
+import { quoted } from '../call/body.ts'
 import { formatTimestamp } from '../timestamp.ts'
 import { FaultCode, kindOf, listedKeys, type Run, type ValueMap } from './evaluation.ts'
 
@@ -9,7 +10,7 @@ export function jsonOf(value: unknown, run: Run): string | FaultCode {
   switch (kindOf(value)) {
     case 'string':
       run.spendText((value as string).length)
-      return JSON.stringify(value)
+      return quoted(value as string)
     case 'double':
       return Number.isFinite(value) ? JSON.stringify(value) : noJson
     case 'int':
@@ -29,7 +30,7 @@ export function jsonOf(value: unknown, run: Run): string | FaultCode {
       if (keys instanceof FaultCode) return keys
       const memberOf = (key: string) => {
         const member = jsonOf(map[key], run)
-        return member instanceof FaultCode ? member : `${JSON.stringify(key)}:${member}`
+        return member instanceof FaultCode ? member : `${quoted(key)}:${member}`
       }
       return joined(keys, memberOf, run, ['{', '}'])
     }

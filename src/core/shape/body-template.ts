@@ -1,5 +1,6 @@
 import type { ValueExpression } from '../expression/call-expression.ts'
 import type { Run } from '../expression/evaluation.ts'
+import { quoted } from '../call/body.ts'
 import { isObject, parseJson, rawJSON } from '../json/parse-json.ts'
 import {
   absent,
@@ -90,8 +91,12 @@ class Compiler {
     }
     this.holes.push(...holesOf(template))
     const hole = onlyHoleOf(template)
-    if (hole === null) return (run) => JSON.stringify(filled(template, run))
+    if (hole === null) return (run) => quoted(filled(template, run))
+    const { field } = hole
     return (run) => {
+      // A map that is written as it stands need not be read.
+      const own = field === null ? null : run.call.mapText(field)
+      if (own !== null) return own
       const value = valueOf(hole, run)
       return value === absent ? null : jsonText(hole, value, run)
     }

@@ -1,5 +1,4 @@
 import { compileValue, reasonOf, type ValueExpression } from '../expression/call-expression.ts'
-import type { CallField } from '../expression/call-values.ts'
 import { FaultCode, isFault, type Run } from '../expression/evaluation.ts'
 import { jsonOf } from '../expression/json-text.ts'
 
@@ -88,16 +87,12 @@ export function onlyHoleOf<T extends { readonly text: string }>({
 export const absent = Symbol('absent')
 
 /** The hole's value. Throws Unrenderable where the expression fails. */
-export function valueOf({ text, isField, evaluate }: ValueExpression, run: Run): unknown {
+export function valueOf({ text, field, evaluate }: ValueExpression, run: Run): unknown {
   const value = evaluate(run)
-  if (!isFault(value)) return value === null && isField ? absent : value
+  if (!isFault(value)) return value === null && field !== null ? absent : value
   if (value.reason === 'no_such_key' || value.reason === 'index_out_of_bounds') return absent
   throw new Unrenderable(`${text}: ${reasonOf(text, value)}`)
 }
-
-/** The field of the call that a hole is, where it is one. */
-export const fieldOf = ({ isField, text }: ValueExpression): CallField | null =>
-  isField ? (text.slice(text.indexOf('.') + 1).trim() as CallField) : null
 
 /** The value in a text: a text as it is, lists and maps as JSON, and nothing for null. */
 export function textOf(hole: ValueExpression, value: unknown, run: Run): string {
@@ -109,7 +104,7 @@ export function textOf(hole: ValueExpression, value: unknown, run: Run): string 
 
 /** The value as JSON. */
 export function jsonText(hole: ValueExpression, value: unknown, run: Run): string {
-  const field = fieldOf(hole)
+  const { field } = hole
   const own = field === null ? null : run.call.mapText(field)
   if (own !== null) return own
   const json = jsonOf(value, run)
