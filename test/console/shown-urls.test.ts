@@ -35,12 +35,15 @@ test('a reader sees a URL without what stands in its query, and all others see i
   }
 })
 
-test('no answer that a reader gets has what stands in the query of a URL, whatever it asks for', async (t) => {
+test('no answer that a reader gets has what stands in the query of a URL or in a body, whatever it asks for', async (t) => {
   const deployment = await deploy(t)
   const console = await startConsole(deployment)
   const urls = (secret: string) => [`https://example.com/hook?token=${secret}&k=${secret}-2#${secret}-3`]
   await deployment.destination({ urls: urls('s3cret-before') })
   await deployment.produce([someCall({ messageId: 'm-1' })])
+  const keyed = { body: { all: '{"routing_key":"s3cret-key"}' } }
+  const set = await console.ok(200, 'PATCH', '/destinations/crm', keyed)
+  assert.ok(JSON.stringify(set).includes('s3cret-key'))
   const change = await console.ok(200, 'PATCH', '/destinations/crm', {
     urls: urls('s3cret-after').map((url) => ({ url })),
   })

@@ -68,7 +68,7 @@ export const access: readonly Mutation[] = [
     replace: "settingsFor('admin', found.settings)",
     test: {
       file: 'console/shown-urls.test.ts',
-      name: 'no answer that a reader gets has what stands in the query of a URL, whatever it asks for',
+      name: 'no answer that a reader gets has what stands in the query of a URL or in a body, whatever it asks for',
     },
   },
   {

@@ -168,9 +168,13 @@ export function urlFor(role: Role, url: string): string {
   )
 }
 
+/** A template of a body may hold a key of the receiver, too: readers see which types have one. */
 export function destinationFor(role: Role, destination: Destination): Destination {
+  if (includesRole(role, 'operator')) return destination
   const urls = destination.urls.map((each) => ({ ...each, url: urlFor(role, each.url) }))
-  return { ...destination, urls }
+  const { options } = destination
+  const body = options.body && Object.fromEntries(Object.keys(options.body).map((type) => [type, hidden]))
+  return { ...destination, urls, options: { ...options, body } }
 }
 
 /** The settings that an operation works with for a caller of that role: a reader finds URLs as a reader may see them. */
