@@ -110,7 +110,10 @@ export const destinationOptions = {
     null,
     'Body',
     'A JSON template, whose texts may have holes such as `${call.event}`, by call type or for `all`; null for the body of the format.',
-    z.partialRecord(z.enum(bodyTypes), z.string().max(maxBodyTemplateLength)).nullable(),
+    z
+      .partialRecord(z.enum(bodyTypes), z.string().max(maxBodyTemplateLength))
+      .meta({ maxProperties: bodyTypes.length })
+      .nullable(),
   ),
   contentType: option(
     z.enum(contentTypes),

@@ -31,6 +31,8 @@ const anyKey = z
   )
 
 const maxSources = 1_000
+/** A call of the tracking API has half of them. */
+const maxCallFields = 50
 /** Each can be named by its fingerprint once; there are two at most. */
 const maxRemoved = 10
 
@@ -103,6 +105,7 @@ const sampleTerms = z
   .strictObject({
     call: z
       .record(z.string(), z.unknown())
+      .meta({ maxProperties: maxCallFields })
       .optional()
       .describe('A call as SDKs send it, with its `type`; without, a `track` call of ours.'),
     dryRun: z.boolean().default(false).describe('Send nothing, and show the requests.'),

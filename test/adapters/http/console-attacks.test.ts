@@ -103,7 +103,7 @@ test('lists that are too long are refused before their items are checked', async
       '/replays',
       { deadLetters: { reason: many(60_000, () => 'gone') } },
       'deadLetters.reason',
-      'has 60000 entries, at most 15 are allowed',
+      'has 60000 entries, at most 17 are allowed',
     ],
   ]
   for (const [path, json, field, message] of cases) {
