@@ -64,6 +64,7 @@ function MapControl({
         <TextArea
           key={key}
           label={`${label}: ${key}`}
+          rows={8}
           value={value[key] ?? ''}
           change={(to) => change({ ...value, [key]: to })}
           fault={index === 0 ? fault : undefined}
