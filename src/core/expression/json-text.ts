@@ -2,11 +2,16 @@ import { quoted } from '../call/body.ts'
 import { formatTimestamp } from '../timestamp.ts'
 import { FaultCode, kindOf, listedKeys, type Run, type ValueMap } from './evaluation.ts'
 
+/** Of lists and maps within each other: the stack of a sender's value must not be ours. */
+const maxDepth = 100
+
 const noJson = new FaultCode('no_json')
+const tooDeep = new FaultCode('too_deep')
 const invalidTime = new FaultCode('invalid_timestamp')
 
 /** The JSON of a value as JSON.stringify writes it; a time is ISO 8601, a whole number has all of its digits. */
-export function jsonOf(value: unknown, run: Run): string | FaultCode {
+export function jsonOf(value: unknown, run: Run, depth = 0): string | FaultCode {
+  if (depth > maxDepth) return tooDeep
   switch (kindOf(value)) {
     case 'string':
       run.spendText((value as string).length)
@@ -23,13 +28,13 @@ export function jsonOf(value: unknown, run: Run): string | FaultCode {
       return Number.isNaN(at) ? invalidTime : `"${formatTimestamp(at)}"`
     }
     case 'list':
-      return joined(value as unknown[], (item) => jsonOf(item, run), run, ['[', ']'])
+      return joined(value as unknown[], (item) => jsonOf(item, run, depth + 1), run, ['[', ']'])
     case 'map': {
       const map = value as ValueMap
       const keys = listedKeys(map, run)
       if (keys instanceof FaultCode) return keys
       const memberOf = (key: string) => {
-        const member = jsonOf(map[key], run)
+        const member = jsonOf(map[key], run, depth + 1)
         return member instanceof FaultCode ? member : `${quoted(key)}:${member}`
       }
       return joined(keys, memberOf, run, ['{', '}'])

@@ -6,10 +6,15 @@ import { Unrenderable } from './text-template.ts'
  * objects and lists as their JSON, null as nothing.
  */
 export function formOf(json: string): string {
-  const value = parseJson(json, rawJSON)
-  if (!isObject(value)) throw new Unrenderable('a form is made of an object, and the body is none')
-  const fields = Object.entries(value).map(([key, member]): [string, string] => [key, fieldText(member)])
-  return new URLSearchParams(fields).toString()
+  try {
+    const value = parseJson(json, rawJSON)
+    if (!isObject(value)) throw new Unrenderable('a form is made of an object, and the body is none')
+    const fields = Object.entries(value).map(([key, member]): [string, string] => [key, fieldText(member)])
+    return new URLSearchParams(fields).toString()
+  } catch (error) {
+    // The stack is used up.
+    throw error instanceof RangeError ? new Unrenderable('a value is nested too deep for a form') : error
+  }
 }
 
 function fieldText(value: unknown): string {

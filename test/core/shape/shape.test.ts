@@ -176,6 +176,16 @@ test('what has no JSON, and what takes too many steps, makes a call unrenderable
   assert.ok(!long.includes('secret'))
 })
 
+test('a value that is nested thousands deep makes a call unrenderable, in a template and in a form', () => {
+  const deep = `{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
+  const call = { properties: deep }
+  assert.match(
+    why({ body: { all: '{"a":"${call.properties.a}"}' } }, call),
+    /JSON \(too_deep\)|cannot be read/,
+  )
+  assert.match(why({ contentType: 'form' }, call), /nested too deep/)
+})
+
 test('a template that cannot be used is refused with what is wrong', () => {
   const wrong: Record<string, RegExp> = {
     '{"a":': /^is not JSON/,
