@@ -4,7 +4,7 @@ import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import { sharedSecretPlace, type Destination } from '../../core/settings/settings.ts'
-import { Shape } from '../../core/shape/shape.ts'
+import { shapeOf } from '../../core/shape/shape.ts'
 import { onlyHoleOf, Unrenderable } from '../../core/shape/text-template.ts'
 import { targetOf, type OpenSecret } from '../../forwarder/plan/destination-runtime.ts'
 import { type SignedRequest, StandardSigner } from '../../forwarder/send/signed-request.ts'
@@ -99,7 +99,7 @@ function sampleRequests(
   return (urlId) => {
     const ownUrl = deliverTo === 'every' ? urlId : null
     const idempotencyKey = call.messageId + deliveryIdSuffix(destination.id, ownUrl)
-    const { body: text, filled } = new Shape(destination, sha256, ownUrl).render(call, idempotencyKey)
+    const { body: text, filled } = shapeOf(destination, sha256, ownUrl).render(call, idempotencyKey)
     const body = Buffer.from(text)
     const signature = newest === undefined ? null : createHmac('sha1', newest).update(body).digest('hex')
     const signer = standardWebhooks && signature !== null ? new StandardSigner(secrets) : null

@@ -13,6 +13,7 @@ import { filledPath, parseRequestUrl } from './request-url.ts'
 import {
   absent,
   attemptHole,
+  hasHoles,
   holesOf,
   namesAttempt,
   parseTemplate,
@@ -149,7 +150,8 @@ export class Shape {
   }
 }
 
-const pathOf = (url: string): TextTemplate | null => parseRequestUrl(url)?.url?.path ?? null
+const pathOf = (url: string): TextTemplate | null =>
+  hasHoles(url) ? (parseRequestUrl(url)?.url?.path ?? null) : null
 
 function bodyOf(text: string): BodyTemplate {
   const { body, fault } = compileBody(text)
@@ -186,3 +188,18 @@ export const documentsShape = new Shape(
   },
   () => '',
 )
+
+/** The shape of a destination, or of one of its URLs: most have nothing of their own, and share one. Throws as Shape does. */
+export function shapeOf(
+  destination: Shaped,
+  sha256: Surroundings['sha256'],
+  urlId: string | null = null,
+): Shape {
+  const { urls, options } = destination
+  const { drop, body, format, contentType } = options
+  const isPlain = drop === null && body === null && format === 'documents' && contentType === 'json'
+  const fills = urls.some(
+    ({ url, headers }) => hasHoles(url) || headers.some(({ holes = [] }) => holes.length > 0),
+  )
+  return isPlain && !fills ? documentsShape : new Shape(destination, sha256, urlId)
+}

@@ -4,8 +4,7 @@ import { checkCall, allowsWebhooks } from '../../core/call/check-call.ts'
 import { canLieInRun } from '../../core/delivery/deferred-run.ts'
 import type { Delivery, Origin } from '../../core/delivery/delivery.ts'
 import { CallValues } from '../../core/expression/call-values.ts'
-import type { Shape } from '../../core/shape/shape.ts'
-import { Unrenderable, type Filled } from '../../core/shape/text-template.ts'
+import { Unrenderable } from '../../core/shape/text-template.ts'
 import type { NotPlannedReason, PlannedDestination, SkipReason } from '../../core/ledger/delivery-event.ts'
 import { aboutDestination } from '../../core/call/built-in-source.ts'
 import type { Ledger } from '../commit/ledger.ts'
@@ -273,10 +272,8 @@ function newDelivery(
   }
 }
 
-interface Made {
-  body: Buffer
-  filled: Filled | null
-}
+type Made = Pick<Delivery, 'body' | 'filled'>
+/** Of a delivery of which no request can be made. */
 const nothing: Made = { body: Buffer.alloc(0), filled: null }
 
 /** What each destination's request is made of, or why none can be; one for all that have nothing of their own. */
@@ -284,20 +281,13 @@ function requestsFor(
   call: AnalyticsCall,
   destinations: readonly DestinationRuntime[],
 ): (Made | Unrenderable)[] {
-  let common: Made | null = null
-  const made = (shape: Shape, destination: DestinationRuntime): Made => {
-    const { body, filled } = shape.render(call, destination.deliveryId(call.messageId))
-    return { body: Buffer.from(body), filled }
-  }
+  let common: Made | Unrenderable | null = null
   return destinations.map((destination) => {
-    const { shape } = destination
-    if (shape.isCommon) return (common ??= made(shape, destination))
-    try {
-      return made(shape, destination)
-    } catch (error) {
-      if (error instanceof Unrenderable) return error
-      throw error
-    }
+    const { isCommon } = destination.shape
+    if (isCommon && common !== null) return common
+    const made = destination.render(call, destination.deliveryId(call.messageId))
+    if (isCommon) common = made
+    return made
   })
 }
 

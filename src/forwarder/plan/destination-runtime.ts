@@ -1,9 +1,10 @@
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { CallFilter } from '../../core/call/filter.ts'
 import { destinationFault, headerFault } from '../../core/settings/destination-rules.ts'
 import { createHash, createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
 import { documentsShape, type Shape } from '../../core/shape/shape.ts'
 import { parseRequestUrl } from '../../core/shape/request-url.ts'
-import { parseTemplate, type Fillable } from '../../core/shape/text-template.ts'
+import { hasHoles, parseTemplate, Unrenderable, type Fillable } from '../../core/shape/text-template.ts'
 import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import {
@@ -67,6 +68,17 @@ export class DestinationRuntime {
 
   get endpointIds(): readonly string[] {
     return this.#endpointIds
+  }
+
+  /** What a request of the call is made of, or why none can be. */
+  render(call: AnalyticsCall, deliveryId: string): Pick<Delivery, 'body' | 'filled'> | Unrenderable {
+    try {
+      const { body, filled } = this.shape.render(call, deliveryId)
+      return { body: Buffer.from(body), filled }
+    } catch (error) {
+      if (error instanceof Unrenderable) return error
+      throw error
+    }
   }
 
   deliveryId(messageId: string): string {
@@ -136,10 +148,11 @@ export function targetOf(
     if (holes.length === 0) opened[name] = value
     else withHoles.push({ name, value: fillable(parseTemplate(value).template ?? { parts: [] }) })
   }
-  const { base, path } = parseRequestUrl(url)!.url!
+  const parsed = hasHoles(url) ? parseRequestUrl(url)!.url! : null
+  const path = parsed?.path ?? null
   const { method, contentType, proxy } = options
   return {
-    url: path === null ? url : base.href,
+    url: parsed?.base.href ?? url,
     headers: opened,
     secrets,
     method,

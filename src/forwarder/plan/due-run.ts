@@ -8,7 +8,7 @@ import {
   type OfCall,
 } from '../../core/delivery/deferred-run.ts'
 import type { RetryDelivery } from '../../core/delivery/delivery.ts'
-import { Unrenderable, type Filled } from '../../core/shape/text-template.ts'
+import { Unrenderable } from '../../core/shape/text-template.ts'
 import type { AssignedPartition, Block, RecordProgress, Work } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
@@ -106,7 +106,9 @@ export class DueRun {
     if (decoded === undefined) return schemas.load(decoder, partition, record)
     const { call, fault } = checkCall(decoded)
     if (fault !== null) throw new Refusal('invalid_call', fault)
-    const { body, filled, unrenderable } = renderedBy(destination, this.run, call)
+    const made = destination.render(call, deliveryIdIn(this.run, call.messageId))
+    const unrenderable = made instanceof Unrenderable ? made : null
+    const { body, filled } = made instanceof Unrenderable ? unknownCall : made
     const retry = deliveryIn(this.run, record.offset, this.work.place, {
       messageId: call.messageId,
       sourceId: call.sourceId,
@@ -141,19 +143,5 @@ export class DueRun {
       this.#records.set(record.offset, record)
     this.#asked += wanted.length
     this.#reading = null
-  }
-}
-
-function renderedBy(
-  { shape }: DestinationRuntime,
-  run: DeferredRun,
-  call: AnalyticsCall,
-): { body: Uint8Array; filled: Filled | null } & Pick<DueMember, 'unrenderable'> {
-  try {
-    const { body, filled } = shape.render(call, deliveryIdIn(run, call.messageId))
-    return { body: Buffer.from(body), filled, unrenderable: null }
-  } catch (error) {
-    if (error instanceof Unrenderable) return { body: new Uint8Array(0), filled: null, unrenderable: error }
-    throw error
   }
 }

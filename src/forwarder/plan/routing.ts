@@ -1,6 +1,6 @@
 import { callFilter } from '../../core/call/filter.ts'
 import { isDeepStrictEqual } from 'node:util'
-import { Shape } from '../../core/shape/shape.ts'
+import { shapeOf } from '../../core/shape/shape.ts'
 import { allSources, isBuiltIn } from '../../core/call/built-in-source.ts'
 import type { Destination, SettingsState, Source } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
@@ -226,7 +226,7 @@ export class Routing {
     const opened: EndpointClient[] = []
     try {
       // Also where nothing can be sent: what waits meanwhile is rendered.
-      for (const runtime of runtimes) runtime.shape = new Shape(destination, sha256, runtime.urlId)
+      for (const runtime of runtimes) runtime.shape = shapeOf(destination, sha256, runtime.urlId)
       const { secrets, targets } = setUp(destination, this.#parts.openSecret)
       const filter = callFilter(options)
       const clients = new Map<string, OpenTarget>()

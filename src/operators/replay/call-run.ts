@@ -7,7 +7,7 @@ import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { CallReplay, ReplayKind } from '../../core/replay/replay-job.ts'
 import { heldRetryAgain, replayedCall } from '../../core/replay/replayed-delivery.ts'
 import type { Destination } from '../../core/settings/settings.ts'
-import { Shape } from '../../core/shape/shape.ts'
+import { shapeOf, type Shape } from '../../core/shape/shape.ts'
 import { Unrenderable } from '../../core/shape/text-template.ts'
 import { tierOfTopic } from '../../core/topics.ts'
 import { pause } from '../../retry-forever.ts'
@@ -191,7 +191,7 @@ export class CallRun {
     if (this.#shapes.of !== destination) this.#shapes = { of: destination, byUrl: new Map() }
     const { byUrl } = this.#shapes
     let shape = byUrl.get(urlId)
-    if (!shape) byUrl.set(urlId, (shape = new Shape(destination, sha256, urlId)))
+    if (!shape) byUrl.set(urlId, (shape = shapeOf(destination, sha256, urlId)))
     return shape
   }
 
