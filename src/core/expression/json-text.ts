@@ -1,4 +1,4 @@
-import { quoted } from '../call/body.ts'
+import { quoted } from '../json/quoted.ts'
 import { formatTimestamp } from '../timestamp.ts'
 import { FaultCode, kindOf, listedKeys, type Run, type ValueMap } from './evaluation.ts'
 

@@ -1,6 +1,6 @@
 import type { ValueExpression } from '../expression/call-expression.ts'
 import type { Run } from '../expression/evaluation.ts'
-import { quoted } from '../call/body.ts'
+import { quoted } from '../json/quoted.ts'
 import { isObject, parseJson, rawJSON } from '../json/parse-json.ts'
 import {
   absent,

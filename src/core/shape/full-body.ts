@@ -1,5 +1,6 @@
 import type { AnalyticsCall } from '../call/analytics-call.ts'
-import { optionalText, quoted } from '../call/body.ts'
+import { optionalText } from '../call/body.ts'
+import { quoted } from '../json/quoted.ts'
 import { canonicalObject } from '../json/canonical-json.ts'
 import { formatTimestamp } from '../timestamp.ts'
 
