@@ -6,7 +6,10 @@ import { dropFaults, maxDropPathLength, maxDropPaths } from '../call/redaction.t
 import { maxProxyLength, ownProxyFaults } from '../delivery/proxy-url.ts'
 import { maxAttemptCount, parseRate } from '../pacing/token-bucket.ts'
 import { maxBodyTemplateLength } from '../shape/body-template.ts'
+import { leastBatchBytes, longestBatchWaitMs, mostBatchBytes, mostBatched } from '../shape/batch.ts'
 import { bodyFaults } from '../shape/shape.ts'
+import { parseByteSize } from '../byte-size.ts'
+import { parseDuration } from '../duration.ts'
 import { faultIf, type Fault } from '../decision.ts'
 import { option, optionSet, type OptionsEditOf, type OptionValues } from './option-rows.ts'
 
@@ -21,6 +24,7 @@ const methods = ['POST', 'PUT', 'PATCH'] as const
 export type RequestMethod = (typeof methods)[number]
 const formats = ['documents', 'full'] as const
 const contentTypes = ['json', 'form'] as const
+const batchFormats = ['array', 'lines'] as const
 export type ContentType = (typeof contentTypes)[number]
 /** What a template of a body can be for. */
 export const bodyTypes = ['all', ...callTypes] as const
@@ -121,6 +125,31 @@ export const destinationOptions = {
     'Content type',
     'form: the body’s keys as the fields of a form.',
   ),
+  batch: option(
+    z.number().nullable(),
+    null,
+    'Calls in a request',
+    'The most calls of one request, which holds them as a JSON array or as lines; null for one call in each.',
+    z.number().int().min(2).max(mostBatched).nullable(),
+  ),
+  batchBytes: option(
+    z.string(),
+    '500KB',
+    'Bytes of a batch',
+    'A request with several calls has a body of at most this, such as `500KB` or `2MB`.',
+  ),
+  batchWait: option(
+    z.string(),
+    '1s',
+    'Wait for a batch',
+    'So long a call waits for others at most, such as `250ms` or `5s`.',
+  ),
+  batchFormat: option(
+    z.enum(batchFormats),
+    'array',
+    'Format of a batch',
+    'array: a JSON array of bodies. lines: a body in each line (application/x-ndjson).',
+  ),
   proxy: option(
     z.string().nullable(),
     null,
@@ -147,6 +176,7 @@ export const {
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {
   const { types, events, consent, maxRate, maxInFlight, where, drop, body, proxy } = edit
+  const { batch, batchBytes, batchWait } = edit
   const faults: Fault[] = []
   const usage = (field: string, message: string) => faults.push({ code: 'usage', field, message })
   if (types) {
@@ -177,6 +207,12 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
     for (const phrase of bodyFaults(text)) usage('body', `the body for ${type} ${phrase}`)
   }
   if (body && Object.keys(body).length === 0) usage('body', 'at least one template is needed')
+  if (typeof batch === 'number' && !isWithin(batch, 2, mostBatched))
+    usage('batch', `${batch} is not a whole number from 2 to ${mostBatched}`)
+  if (batchBytes !== undefined && !isWithin(parseByteSize(batchBytes) ?? 0, leastBatchBytes, mostBatchBytes))
+    usage('batchBytes', `${JSON.stringify(batchBytes)} is no size from 1KB to 5MB, such as 500KB`)
+  if (batchWait !== undefined && !isWithin(parseDuration(batchWait) ?? 0, 1, longestBatchWaitMs))
+    usage('batchWait', `${JSON.stringify(batchWait)} is no duration from 1ms to 10s, such as 1s`)
   if (typeof proxy === 'string')
     for (const phrase of ownProxyFaults(proxy)) usage('proxy', `the proxy ${phrase}`)
   return faults
@@ -215,14 +251,19 @@ const isWithin = (value: number, min: number, max: number): boolean =>
 /** What does not go together in the whole of a destination, as it would be. */
 export function optionsConflicts(
   code: Fault['code'],
-  { standardWebhooks, types, events, contentType, body }: DestinationOptions,
-  isSigned: boolean,
+  { standardWebhooks, types, events, contentType, body, batch, traceContext }: DestinationOptions,
+  { isSigned, hasHoles }: { isSigned: boolean; hasHoles: boolean },
 ): Fault[] {
   const unsigned = 'Standard Webhooks are signed, and the destination has no shared secret to sign with'
   const untyped = 'events are names of track calls, which are not among the types that are sent'
+  const isBatched = batch !== null
+  const ofOneCall = (what: string) => `a request of several calls has no ${what}, which is of one call`
   return [
     ...faultIf(standardWebhooks && !isSigned, code, 'standardWebhooks', unsigned),
     ...faultIf(events !== null && types?.includes('track') === false, code, 'events', untyped),
+    ...faultIf(isBatched && contentType === 'form', code, 'batch', 'a form holds one call'),
+    ...faultIf(isBatched && hasHoles, code, 'batch', ofOneCall('hole in its URL or in a header')),
+    ...faultIf(isBatched && traceContext, code, 'batch', ofOneCall('trace context')),
     ...Object.entries(contentType === 'form' ? (body ?? {}) : {})
       .filter(([, text]) => !text.trimStart().startsWith('{'))
       .map(([type]): Fault => ({

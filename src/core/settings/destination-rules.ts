@@ -56,7 +56,10 @@ export function decideDestinationCreate(
     ...edited.faults,
     ...signing.faults,
     ...optionsFaults(options),
-    ...optionsConflicts('usage', editOptions(defaultOptions, options), sharedSecret !== null),
+    ...optionsConflicts('usage', editOptions(defaultOptions, options), {
+      isSigned: sharedSecret !== null,
+      hasHoles: fillsHoles(edited.urls),
+    }),
   ]
   if (faults.length > 0) return { accepted: false, faults }
   return accepted({
@@ -99,12 +102,11 @@ export function decideDestinationUpdate(
     ...(urlsChange ? edited.faults : []),
     ...secretFaults,
     ...optionsFaults(options),
-    ...(secrets || optionsChange
-      ? optionsConflicts(
-          'conflict',
-          editOptions(current.options, options),
-          (secrets ?? current).sharedSecret !== null,
-        )
+    ...(secrets || optionsChange || urlsChange
+      ? optionsConflicts('conflict', editOptions(current.options, options), {
+          isSigned: (secrets ?? current).sharedSecret !== null,
+          hasHoles: fillsHoles(edited.urls),
+        })
       : []),
   ]
   if (faults.length > 0) return { accepted: false, faults }
@@ -213,6 +215,9 @@ function editHeaders(
     ),
   ]
 }
+
+const fillsHoles = (urls: readonly EndpointSettings[]): boolean =>
+  urls.some(({ url, headers }) => hasHoles(url) || headers.some(({ holes = [] }) => holes.length > 0))
 
 function holesIn(text: string): { holes?: string[] } {
   const holes = hasHoles(text) ? templateHoles(text) : []

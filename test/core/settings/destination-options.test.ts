@@ -115,6 +115,10 @@ test('each option can be set and taken away, and stays as it is when it is not n
     format: 'full' as const,
     body: { track: '{"event":"${call.event}"}' },
     contentType: 'form' as const,
+    batch: 100,
+    batchBytes: '2MB',
+    batchWait: '250ms',
+    batchFormat: 'lines' as const,
     proxy: 'http://proxy.test:3128',
   }
   assert.deepEqual(editOptions(defaultOptions, set), set)
