@@ -114,7 +114,7 @@ export class SimulatedForwarder {
       dispatcher: this.#dispatcher,
       budget: this.#budget,
       bounds,
-      reports: { retryStarted() {}, breakerChanged() {}, sentAgain() {} },
+      reports: { retryStarted() {}, breakerChanged() {}, sentAgain() {}, batchRefused() {} },
       blocked: () => this.#shedIfBlocking(steadyClock.now()),
       stirred() {},
       wake,

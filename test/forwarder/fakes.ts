@@ -180,6 +180,8 @@ export class Engine {
   atAttempt: (attempt: Attempt) => void = () => {}
   readonly lateStarts: ActiveDelivery[] = []
   sentAgain = 0
+  /** How many calls each had. */
+  readonly refusedBatches: number[] = []
   readonly deferrals: DeferralReason[] = []
   readonly woken: AssignedPartition[] = []
   readonly #parts: EndpointParts
@@ -215,6 +217,7 @@ export class Engine {
         retryStarted: (delivery) => void this.lateStarts.push(delivery),
         breakerChanged: () => {},
         sentAgain: () => void this.sentAgain++,
+        batchRefused: ({ attempts }) => void this.refusedBatches.push(attempts.length),
       },
       blocked: () => {},
       stirred: () => {},

@@ -576,4 +576,54 @@ export const requests: readonly Mutation[] = [
       name: 'is the outcome proxy, and nothing gets to the server',
     },
   },
+  {
+    id: 'a-batch-with-calls-of-a-user-who-has-some-on-the-wire',
+    file: 'src/forwarder/send/batches.ts',
+    find: "    if (this.isBehind(attempt)) return 'behind'\n",
+    replace: '',
+    test: {
+      file: 'forwarder/send/batches.test.ts',
+      name: 'whatever is asked and answered, one user’s calls stay in order, each has one outcome, and none is left',
+    },
+  },
+  {
+    id: 'a-batch-that-is-refused-given-up-as-a-whole',
+    file: 'src/forwarder/send/endpoint-queue.ts',
+    find: "if (outcome.kind !== 'status_4xx' || attempts.length === 1) {",
+    replace: 'if (attempts.length > 0) {',
+    test: {
+      file: 'forwarder/send/batches.test.ts',
+      name: 'a refused batch is halved until the refused call is found: that one alone is refused, and the order stays',
+    },
+  },
+  {
+    id: 'halves-of-a-refused-batch-put-back-in-the-wrong-order',
+    file: 'src/forwarder/send/endpoint-queue.ts',
+    find: 'for (const attempt of attempts.toReversed()) {',
+    replace: 'for (const attempt of attempts) {',
+    test: {
+      file: 'forwarder/send/batches.test.ts',
+      name: 'whatever is asked and answered, one user’s calls stay in order, each has one outcome, and none is left',
+    },
+  },
+  {
+    id: 'calls-of-a-withdrawn-batch-forgotten',
+    file: 'src/forwarder/send/endpoint-queue.ts',
+    find: "if (verdict === 'send' || verdict === 'wait') this.#attempts.unshift(batch.attempts[index]!)",
+    replace: "if (verdict === 'wait') this.#attempts.unshift(batch.attempts[index]!)",
+    test: {
+      file: 'forwarder/send/batches.test.ts',
+      name: 'what may not be sent any more leaves its batch when the connection is there, and the others go',
+    },
+  },
+  {
+    id: 'calls-that-wait-behind-their-user-counted-for-a-full-batch',
+    file: 'src/forwarder/send/batches.ts',
+    find: 'const goes = isFull || isUrgent || most < size || dueAt <= now',
+    replace: 'const goes = attempts.length > 0',
+    test: {
+      file: 'forwarder/send/batches.test.ts',
+      name: 'one user’s calls go together and in order, and later ones wait for them while others’ go on',
+    },
+  },
 ]

@@ -201,7 +201,18 @@ const routeOf = (target: WebhookTarget, { originOf, refusal }: EndpointOptions):
   }
 }
 
-export function templatesOf({ url: text, headers, method = 'POST', contentType }: WebhookTarget): Templates {
+const mediaTypes = {
+  json: 'application/json',
+  form: 'application/x-www-form-urlencoded',
+  lines: 'application/x-ndjson',
+}
+
+export function templatesOf({
+  url: text,
+  headers,
+  method = 'POST',
+  contentType = 'json',
+}: WebhookTarget): Templates {
   const url = new URL(text)
   const own = Object.entries(headers)
   const isOwn = (name: string) => own.some(([other]) => other.toLowerCase() === name)
@@ -211,7 +222,7 @@ export function templatesOf({ url: text, headers, method = 'POST', contentType }
     // A static header takes the place of ours.
     ...accepts.filter(([name]) => !isOwn(name)),
     ['User-Agent', 'postrider/1.0'],
-    ['Content-Type', contentType === 'form' ? 'application/x-www-form-urlencoded' : 'application/json'],
+    ['Content-Type', mediaTypes[contentType]],
   ].flat()
   const path = url.pathname + url.search
   const template = new HeadTemplate(method, path, first, own.flat())

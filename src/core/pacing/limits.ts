@@ -16,6 +16,7 @@
  * | concurrency limit | requests in flight at one endpoint | this process’s part of `startInFlightPerEndpoint`, 1 to `MAX_IN_FLIGHT_PER_ENDPOINT`; below 1, in turns of a second | the endpoint's queue | a response |
  * | destination limit | attempts a second and in flight at all URLs of a destination | a share of `--max-rate` (`limitBurstMs` of the rate at once) and of `--max-in-flight` | the endpoint's queue | a timer; a response |
  * | order per key | first attempts of one key at one destination | 1 in flight; `maxLaneWorkMs` of work waits, after `laneGraceMs` | the key; the excess is deferred | the previous call's outcome |
+ * | batch | calls in one request | `--batch`, `--batch-bytes`; first attempts of a key that is on the wire stay, `batchesScanned` batches are looked through | the endpoint's queue | a full batch; a timer after `--batch-wait`; a response |
  * | runs | calls that one record of a tier stands for | `maxRunCalls`, collected for `lingerMs` | offsets, within the memory budget | Kafka's acknowledgement |
  * | attempts of their own | requests at an endpoint whose breaker is open | 1 to `mostOwnAttempts`, by how soon it answers | the rest of their run: for at most 1 s behind its due time, then put off | a response |
  * | deferrals | deliveries deferred per turn | `deferredAtOnce` | the next deferral | the next turn |
@@ -86,6 +87,8 @@ export const startInFlightPerEndpoint = 64
  * What of a destination's rate may go out at once after a rest, in ms, but at least one attempt: timers are no more exact.
  */
 export const limitBurstMs = 100
+/** How many batches' worth of an endpoint's queue is looked through for calls that may go out. */
+export const batchesScanned = 4
 /**
  * The work of one key that may wait at one destination, in ms. A call beyond it would wait for its turn for as long as the
  * first retry tier takes by default, in memory and with its offset uncommitted.

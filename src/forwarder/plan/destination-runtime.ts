@@ -2,6 +2,7 @@ import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { CallFilter } from '../../core/call/filter.ts'
 import { destinationFault, headerFault } from '../../core/settings/destination-rules.ts'
 import { createHash, createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
+import { batchBody, type BatchTerms } from '../../core/shape/batch.ts'
 import { documentsShape, type Shape } from '../../core/shape/shape.ts'
 import { parseRequestUrl } from '../../core/shape/request-url.ts'
 import { hasHoles, parseTemplate, Unrenderable, type Fillable } from '../../core/shape/text-template.ts'
@@ -42,6 +43,8 @@ export class DestinationRuntime {
   /** What its requests are made of. */
   shape: Shape = documentsShape
   passesTraceContext = false
+  /** Null: each call has a request of its own. */
+  batch: BatchTerms | null = null
   readonly #idSuffix: string
   /** Null without a shared secret. */
   #bodySigner: BodySigner | null = null
@@ -102,13 +105,35 @@ export class DestinationRuntime {
       body,
       filled,
       attempt,
-      signature: this.#bodySigner === null ? null : this.#bodySigner.sign(body),
+      signature: this.#signatureOf(body),
       idempotencyKey: id,
       signer: this.#signer,
       traceparent: this.passesTraceContext ? traceparent : null,
     }
   }
+
+  #signatureOf(body: Uint8Array): string | null {
+    return this.#bodySigner === null ? null : this.#bodySigner.sign(body)
+  }
+
+  /** One request for all of them, signed as a whole. */
+  signBatch(deliveries: readonly Delivery[], format: BatchTerms['format']): SignedRequest {
+    const body = batchBody(
+      deliveries.map((delivery) => delivery.body),
+      format,
+    )
+    return {
+      body,
+      signature: this.#signatureOf(body),
+      idempotencyKey: batchKey(deliveries.map(({ id }) => id)),
+      signer: this.#signer,
+    }
+  }
 }
+
+/** The `Idempotency-Key` of a batch: the same for the same deliveries in the same order. */
+export const batchKey = (ids: readonly string[]): string =>
+  hash('sha256', JSON.stringify(ids), 'hex').slice(0, 32)
 
 export type OpenSecret = (sealed: SealedSecret, place: SecretPlace) => string
 
@@ -150,7 +175,8 @@ export function targetOf(
   }
   const parsed = hasHoles(url) ? parseRequestUrl(url)!.url! : null
   const path = parsed?.path ?? null
-  const { method, contentType, proxy } = options
+  const { method, proxy, batch, batchFormat } = options
+  const contentType = batch !== null && batchFormat === 'lines' ? 'lines' : options.contentType
   return {
     url: parsed?.base.href ?? url,
     headers: opened,

@@ -1,5 +1,6 @@
 import { callFilter } from '../../core/call/filter.ts'
 import { isDeepStrictEqual } from 'node:util'
+import { batchTermsOf } from '../../core/shape/batch.ts'
 import { shapeOf } from '../../core/shape/shape.ts'
 import { allSources, isBuiltIn } from '../../core/call/built-in-source.ts'
 import type { Destination, SettingsState, Source } from '../../core/settings/settings.ts'
@@ -196,12 +197,15 @@ export class Routing {
     const clients = this.#setUp(destination, [whole, ...perUrl.values()])
     const endpoints = [...new Set(urls.map(({ id: urlId }) => this.#endpoint(id, urlId)))]
     const limit = this.#parts.limitOf(destination)
+    const batch = batchTermsOf(options)
     for (const endpoint of endpoints) {
       endpoint.limitTo(limit)
+      endpoint.batchBy(batch)
       endpoint.use(clients?.get(endpoint.id) ?? null)
     }
     const set = (runtime: DestinationRuntime, its: readonly EndpointQueue[]) => {
       runtime.endpoints = its
+      runtime.batch = batch
       runtime.enabled = enabled
       runtime.pauseId = pause?.id ?? null
     }

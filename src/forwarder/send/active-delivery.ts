@@ -1,6 +1,7 @@
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { RoundOutcome, DeferralReason } from '../../core/delivery/disposition.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
+import { mostBatched } from '../../core/shape/batch.ts'
 import type { Work } from '../consume/assigned-partition.ts'
 import type { Lane, LaneNode } from './lanes.ts'
 import type { SignedRequest } from './signed-request.ts'
@@ -132,8 +133,10 @@ export function targetsOf({
 export class Attempt implements AttemptSink {
   readonly active: ActiveDelivery
   readonly endpoint: EndpointQueue
-  /** By the steady clock. */
+  /** By the steady clock: since when it waits for its endpoint. Before that it waits for others of its batch. */
   readonly queuedAt: number
+  /** With how many others it may go out at most, itself counted: less, once a batch with it was refused. */
+  most = mostBatched
   /** The round of the endpoint's pace in which it was sent; null for one of its own, beside the open breaker. */
   paceRound: number | null = 0
   /** What counts it while it is in flight. */

@@ -34,11 +34,17 @@ export class AttemptQueues {
     return first === null ? 0 : now - first.queuedAt
   }
 
+  /** Since when the first one has waited, or from when on it will; infinite when none does. */
+  get earliestAt(): number {
+    const [retry, call] = [this.#retries.first, this.#calls.first]
+    return Math.min(retry?.queuedAt ?? Infinity, call?.queuedAt ?? Infinity)
+  }
+
   longestWaitMs(now: number): number {
     return Math.max(this.waitMs(false, now), this.waitMs(true, now))
   }
 
-  /** Removes attempts that have waited for `waitMs`, at most `max`. */
+  /** Removes attempts that have waited for `waitMs`, at most `max`; all of them where that is -Infinity. */
   take(now: number, waitMs: number, max: number): Attempt[] {
     const taken: Attempt[] = []
     for (const queue of [this.#retries, this.#calls]) {

@@ -1,10 +1,12 @@
 import type { DeferralReason } from '../../core/delivery/disposition.ts'
 import { isRefusal, type Outcome } from '../../core/delivery/outcome.ts'
+import { mostBatched } from '../../core/shape/batch.ts'
 import type { BreakerPhase } from '../../core/pacing/breaker.ts'
 import type { Ledger } from '../commit/ledger.ts'
 import type { Log } from '../log.ts'
 import type { ForwarderMetrics } from '../metrics.ts'
 import type { ActiveDelivery, Attempt, DispatchReports } from './active-delivery.ts'
+import type { AttemptBatch } from './batches.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
 
@@ -80,6 +82,15 @@ export class AttemptReports implements DispatchReports {
       'the endpoint closed connections with requests on them: these were sent again',
     )
     Object.assign(counted, { requests: 0, loggedAt: now })
+  }
+
+  /** Of the first request only: what comes of its halves is about the calls in them. */
+  batchRefused({ attempts }: AttemptBatch, endpoint: EndpointQueue, { status }: Outcome): void {
+    if (attempts[0]!.most < mostBatched) return
+    this.#parts.log.warn(
+      { destination: endpoint.destinationId, urlId: endpoint.id, calls: attempts.length, status },
+      'the endpoint refused a batch: it is sent in halves, until the refused call is found',
+    )
   }
 
   /** One wide line per failed attempt, with the ids to search by. Never the URL, which may hold a secret. */

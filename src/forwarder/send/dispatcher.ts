@@ -20,7 +20,7 @@ const windowEnded = deferredOutcome('its retry window ended while it waited for 
 const pausedMeanwhile = deferredOutcome('its destination was paused while it waited for the endpoint')
 
 /** What becomes of an attempt that is about to be sent. */
-type Verdict = 'send' | 'wait' | 'drop' | 'skip' | 'hold' | 'expire'
+export type Verdict = 'send' | 'wait' | 'drop' | 'skip' | 'hold' | 'expire'
 
 /**
  * Rounds of sending: each delivery in its lane's turn, to all its endpoints at once, until its outcomes are in. The
@@ -113,6 +113,18 @@ export class Dispatcher implements Deferring {
   /** An attempt that was sent has ended. Its endpoint has given its slot back. */
   ended(attempt: Attempt, outcome: Outcome): void {
     const now = steadyClock.now()
+    this.#attempted(attempt, outcome, now)
+    this.slotReturned(attempt.endpoint, now)
+  }
+
+  /** The same of attempts at one endpoint that went out in one request. */
+  endedTogether(attempts: readonly Attempt[], endpoint: EndpointQueue, outcome: Outcome): void {
+    const now = steadyClock.now()
+    for (const attempt of attempts) this.#attempted(attempt, outcome, now)
+    this.slotReturned(endpoint, now)
+  }
+
+  #attempted(attempt: Attempt, outcome: Outcome, now: number): void {
     const { active, endpoint } = attempt
     let bug: unknown = null
     try {
@@ -122,7 +134,6 @@ export class Dispatcher implements Deferring {
     }
     if (bug === null) this.#conclude(active, endpoint, outcome, now)
     else this.failed(attempt, bug)
-    this.slotReturned(endpoint, now)
   }
 
   /** An endpoint has given a slot back: it may have use for it, and then others may. */
@@ -194,7 +205,7 @@ export class Dispatcher implements Deferring {
     }
     active.pending = targets.length
     for (const endpoint of targets) {
-      const deferral = endpoint.offer(new Attempt(active, endpoint, now), now)
+      const deferral = endpoint.offer(new Attempt(active, endpoint, now + endpoint.batchWaitMs), now)
       if (deferral) this.#defer(active, endpoint, deferral, now)
     }
   }

@@ -92,6 +92,11 @@ export class EndpointAdmission {
     return this.#state === 'shedding'
   }
 
+  /** Of the bodies of all that has a place. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   /** Nothing has a place here or waits for one, and what comes is taken. */
   get isAtRest(): boolean {
     return this.calls === 0 && this.retries === 0 && this.waiters.size === 0 && this.#state === 'open'

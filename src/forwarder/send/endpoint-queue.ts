@@ -4,9 +4,11 @@ import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
 import { soonMs } from '../../core/pacing/own-attempts.ts'
 import type { RecentOutcomes } from '../../core/pacing/recent-outcomes.ts'
+import type { BatchTerms } from '../../core/shape/batch.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
-import type { Attempt } from './active-delivery.ts'
+import type { ActiveDelivery, Attempt } from './active-delivery.ts'
 import { AttemptQueues } from './attempt-queues.ts'
+import { AttemptBatch, Batches, type Taken } from './batches.ts'
 import type { Deferring } from './deferrals.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { EndpointAdmission, slow, type AdmissionParts } from './endpoint-admission.ts'
@@ -25,12 +27,15 @@ export interface OpenTarget {
 /** What all endpoints share. */
 export interface EndpointParts extends AdmissionParts {
   dispatcher: Dispatcher
-  reports: Pick<AttemptReports, 'retryStarted' | 'breakerChanged' | 'sentAgain'>
+  reports: Pick<AttemptReports, 'retryStarted' | 'breakerChanged' | 'sentAgain' | 'batchRefused'>
   /** A partition waits for the endpoint from now on. */
   blocked(endpoint: EndpointQueue): void
   /** It was at rest, and is not any more. */
   stirred(endpoint: EndpointQueue): void
 }
+
+/** What counts a request while it is in flight: of one attempt, or of a batch. */
+type SentRequest = Pick<Attempt, 'paceRound' | 'limit'>
 
 const overBudget: Deferral = { reason: 'budget', waitMs: 0 }
 
@@ -53,6 +58,8 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** Null: its destination has no limit of its own. */
   #destinationLimit: DestinationLimiter | null = null
   readonly #attempts = new AttemptQueues()
+  /** Null: each attempt is a request. */
+  #batches: Batches | null = null
   readonly #dispatcher: Dispatcher
   readonly #parts: EndpointParts
   readonly #pace: EndpointPace
@@ -125,6 +132,22 @@ export class EndpointQueue implements Deferring, SlotUser {
     if (this.queued > 0) this.pump(steadyClock.now())
   }
 
+  /**
+   * How attempts go out together from now on; null: each alone. Once it had batches it goes on to keep the order of keys
+   * by itself: what was queued meanwhile is in no lane.
+   */
+  batchBy(terms: BatchTerms | null): void {
+    if (terms === null && this.#batches === null) return
+    const next = terms ?? { size: 1, bytes: Infinity, waitMs: 0, format: 'array' as const }
+    if (this.#batches === null) this.#batches = new Batches(next)
+    else this.#batches.terms = next
+  }
+
+  /** How long an attempt waits for others of its batch, at most. */
+  get batchWaitMs(): number {
+    return this.#batches === null ? 0 : this.#batches.terms.waitMs
+  }
+
   /** Its destination's limit is reached: more would be sent now without it. */
   isLimited(now: number): boolean {
     return this.#destinationLimit !== null && !this.#destinationLimit.isFree(now)
@@ -178,6 +201,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     const refusal = this.admission.refusal(attempt.active, now)
     if (refusal) return this.#sentOwn(attempt, refusal, now) ? null : this.#timed(refusal, now)
     this.#attempts.push(attempt)
+    this.#batches?.queued(attempt, this.queued)
     this.pump(now)
     return null
   }
@@ -207,15 +231,23 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** Sends a delivery that was never attempted, and that the open breaker refuses, if it is time for that. */
   #sentOwn(attempt: Attempt, { reason }: Deferral, now: number): boolean {
     if (reason !== 'breaker' || !attempt.active.isOwnAttemptDue || !this.mayTryOwn(now)) return false
+    if (this.#batches?.isBehind(attempt)) return false
     if (this.#dispatcher.verdict(attempt) !== 'send' || !this.#dispatcher.slots.take(this)) return false
     this.#pace.ownStarted()
-    attempt.paceRound = null
-    this.#limitedSend(attempt, now)
+    if (this.#batches !== null) this.#sendBatch(this.#batches, [attempt], null, now)
+    else {
+      attempt.paceRound = null
+      this.#limitedSend(attempt, now)
+    }
     return true
   }
 
   pump(now: number): void {
     this.advance(now)
+    if (this.#batches !== null) {
+      this.#pumpBatches(this.#batches, now)
+      return
+    }
     while (this.#target !== null && this.#pace.mayStart(this.inFlight, now)) {
       const attempt = this.#attempts.first
       if (!attempt) return
@@ -238,21 +270,81 @@ export class EndpointQueue implements Deferring, SlotUser {
     }
   }
 
+  #pumpBatches(batches: Batches, now: number): void {
+    while (this.queued > 0 && this.#target !== null && this.#pace.mayStart(this.inFlight, now)) {
+      // A probe waits for nobody: what would go with it is deferred.
+      const isUrgent = this.breaker.phase === 'half_open'
+      if (!isUrgent && !batches.isDue(this.#attempts, this.admission.bytes, now)) {
+        batches.wakeWhenDue(this.#attempts, now, () => this.pump(steadyClock.now()))
+        return
+      }
+      if (this.#destinationLimit !== null && !this.#destinationLimit.allows(this, now)) return
+      if (!this.#dispatcher.slots.take(this)) return
+      const { attempts, ended } = batches.take(
+        this.#attempts,
+        now,
+        isUrgent,
+        (attempt) => this.#dispatcher.verdict(attempt),
+        () => this.#pace.mayRetry(now),
+      )
+      if (attempts.length === 0) this.#dispatcher.slots.release()
+      else this.#sendBatch(batches, attempts, this.#pace.started(), now)
+      for (const each of ended) this.#endUnsent(each)
+      if (attempts.length === 0 && ended.length === 0) {
+        batches.wakeWhenDue(this.#attempts, now, () => this.pump(steadyClock.now()))
+        return
+      }
+    }
+  }
+
+  #endUnsent({ attempt, verdict }: Taken['ended'][number]): void {
+    if (verdict === 'over_budget') this.#dispatcher.deferred(attempt, overBudget)
+    else this.#dispatcher.discard(attempt, verdict)
+  }
+
+  #sendBatch(batches: Batches, attempts: readonly Attempt[], paceRound: number | null, now: number): void {
+    const batch = new AttemptBatch(attempts, this)
+    batch.paceRound = paceRound
+    this.#destinationLimit?.started(now)
+    batch.limit = this.#destinationLimit
+    batches.started(batch)
+    this.inFlight++
+    for (const { active } of attempts) this.#goesOut(active)
+    const [{ active }] = attempts as [Attempt]
+    const { destination } = active
+    try {
+      const request =
+        destination.batch === null
+          ? (active.request ??= destination.sign(active.delivery, active.work.traceparent, active.attempts))
+          : destination.signBatch(
+              attempts.map((attempt) => attempt.active.delivery),
+              destination.batch.format,
+            )
+      this.#target!.client.send(request, batch)
+    } catch (error) {
+      this.#batchNotSent(batch)
+      for (const attempt of attempts) this.#dispatcher.failed(attempt, error)
+    }
+  }
+
   #limitedSend(attempt: Attempt, now: number): void {
     this.#destinationLimit?.started(now)
     attempt.limit = this.#destinationLimit
     this.#send(attempt, this.#target!.client)
   }
 
+  #goesOut(active: ActiveDelivery): void {
+    active.sent++
+    if (active.reached) return
+    active.reached = true
+    active.firstAttemptAt ??= Date.now()
+    if (active.isRetry) this.#parts.reports.retryStarted(active)
+  }
+
   #send(attempt: Attempt, client: EndpointClient): void {
     this.inFlight++
     const { active } = attempt
-    active.sent++
-    if (!active.reached) {
-      active.reached = true
-      active.firstAttemptAt ??= Date.now()
-      if (active.isRetry) this.#parts.reports.retryStarted(active)
-    }
+    this.#goesOut(active)
     try {
       active.request ??= active.destination.sign(active.delivery, active.work.traceparent, active.attempts)
       client.send(active.request, attempt)
@@ -274,9 +366,32 @@ export class EndpointQueue implements Deferring, SlotUser {
     queueMicrotask(() => this.#dispatcher.slotReturned(this, steadyClock.now()))
     if (verdict === 'wait') this.#attempts.unshift(attempt)
     else this.#dispatcher.discard(attempt, verdict)
+    this.#lookAfterPutBack()
+    return true
+  }
+
+  /** The same of a batch: what may still be sent goes with the next one. */
+  withdrawBatch(batch: AttemptBatch): boolean {
+    const verdicts = batch.attempts.map((attempt) => this.#dispatcher.verdict(attempt))
+    if (verdicts.every((verdict) => verdict === 'send')) return false
+    this.#batchNotSent(batch)
+    queueMicrotask(() => this.#dispatcher.slotReturned(this, steadyClock.now()))
+    for (let index = batch.attempts.length - 1; index >= 0; index--) {
+      const verdict = verdicts[index]!
+      if (verdict === 'send' || verdict === 'wait') this.#attempts.unshift(batch.attempts[index]!)
+    }
+    batch.attempts.forEach((attempt, index) => {
+      const verdict = verdicts[index]!
+      if (verdict !== 'send' && verdict !== 'wait') this.#dispatcher.discard(attempt, verdict)
+    })
+    this.#lookAfterPutBack()
+    return true
+  }
+
+  /** What is in the queue again may have nowhere to go by now. */
+  #lookAfterPutBack(): void {
     if (this.admission.state === 'removed') this.#dispatcher.removed(this)
     else if (this.admission.state === 'not_set_up') this.#dispatcher.deferrals.begin(this)
-    return true
   }
 
   /** Its connection ended with the request on it. It has gone out, so it is never withdrawn: it fails if it may not go again. */
@@ -286,32 +401,77 @@ export class EndpointQueue implements Deferring, SlotUser {
     return true
   }
 
+  sendBatchAgain({ attempts }: AttemptBatch): boolean {
+    if (attempts.some((attempt) => this.#dispatcher.verdict(attempt) !== 'send')) return false
+    this.#parts.reports.sentAgain(this)
+    return true
+  }
+
   #notSent(attempt: Attempt): void {
     attempt.active.sent--
-    if (attempt.paceRound === null) this.#pace.ownWithdrawn()
-    else this.#pace.withdrawn(attempt.paceRound)
+    this.#requestNotSent(attempt)
+  }
+
+  #batchNotSent(batch: AttemptBatch): void {
+    for (const { active } of batch.attempts) active.sent--
+    this.#batches!.ended(batch)
+    this.#requestNotSent(batch)
+  }
+
+  #requestNotSent({ paceRound, limit }: SentRequest): void {
+    if (paceRound === null) this.#pace.ownWithdrawn()
+    else this.#pace.withdrawn(paceRound)
     this.inFlight--
     this.#dispatcher.slots.release()
-    attempt.limit?.withdrawn()
+    limit?.withdrawn()
   }
 
   ended(attempt: Attempt, outcome: Outcome): void {
-    const now = steadyClock.now()
-    const before = this.breaker.phase
-    if (attempt.paceRound === null) {
-      this.#pace.ownEnded(outcome, now)
-      this.#ownRoom?.resolve()
-      this.#ownRoom = null
-    } else this.#pace.ended(attempt.paceRound, outcome, this.inFlight, attempt.active.wasAttempted, now)
-    this.inFlight--
-    this.#dispatcher.slots.release()
-    if (this.breaker.phase !== 'closed' || before !== 'closed') this.#breakerMoved(before, now)
-    attempt.limit?.ended(now)
+    this.#requestEnded(attempt, outcome, attempt.active.wasAttempted)
     this.#dispatcher.ended(attempt, outcome)
   }
 
+  /**
+   * Where it was refused, it is sent again in halves, until the call is found that is not wanted: that one alone is
+   * refused for good.
+   */
+  batchEnded(batch: AttemptBatch, outcome: Outcome): void {
+    const { attempts } = batch
+    this.#requestEnded(
+      batch,
+      outcome,
+      attempts.every(({ active }) => active.wasAttempted),
+    )
+    this.#batches!.ended(batch)
+    if (outcome.kind !== 'status_4xx' || attempts.length === 1) {
+      this.#dispatcher.endedTogether(attempts, this, outcome)
+      return
+    }
+    this.#parts.reports.batchRefused(batch, this, outcome)
+    for (const attempt of attempts.toReversed()) {
+      attempt.most = Math.ceil(attempts.length / 2)
+      this.#attempts.unshift(attempt)
+    }
+    this.#lookAfterPutBack()
+    this.#dispatcher.slotReturned(this, steadyClock.now())
+  }
+
+  #requestEnded({ paceRound, limit }: SentRequest, outcome: Outcome, isRetry: boolean): void {
+    const now = steadyClock.now()
+    const before = this.breaker.phase
+    if (paceRound === null) {
+      this.#pace.ownEnded(outcome, now)
+      this.#ownRoom?.resolve()
+      this.#ownRoom = null
+    } else this.#pace.ended(paceRound, outcome, this.inFlight, isRetry, now)
+    this.inFlight--
+    this.#dispatcher.slots.release()
+    if (this.breaker.phase !== 'closed' || before !== 'closed') this.#breakerMoved(before, now)
+    limit?.ended(now)
+  }
+
   takeQueued(): Attempt[] {
-    return this.#attempts.take(steadyClock.now(), 0, Infinity)
+    return this.#attempts.take(steadyClock.now(), -Infinity, Infinity)
   }
 
   /** Removes attempts of lost partitions. */
@@ -323,7 +483,7 @@ export class EndpointQueue implements Deferring, SlotUser {
   defer(max: number): number {
     const now = steadyClock.now()
     const pause = this.#longPause(now)
-    const waitMs = pause ? 0 : this.#parts.bounds.maxWaitMs
+    const waitMs = pause ? -Infinity : this.#parts.bounds.maxWaitMs
     const taken = pause || this.admission.isShedding ? this.#attempts.take(now, waitMs, max) : []
     for (const attempt of taken) this.#dispatcher.deferred(attempt, pause ?? this.#timed(slow, now))
     return taken.length
@@ -338,7 +498,8 @@ export class EndpointQueue implements Deferring, SlotUser {
   #timed(deferral: Deferral, now: number, count = 1): Deferral {
     if (!isTooSlow(deferral.reason)) return deferral
     const reason = deferral.reason === 'slow' && this.isLimited(now) ? 'limited' : deferral.reason
-    return { reason, waitMs: this.#pace.putOff(now, this.#destinationLimit, count) }
+    const requests = count / (this.#batches?.terms.size ?? 1)
+    return { reason, waitMs: this.#pace.putOff(now, this.#destinationLimit, requests) }
   }
 
   /** Why what is queued does not wait: the endpoint is not set up, or takes nothing for long. */

@@ -17,7 +17,9 @@ export class Turns {
 
   /** A delivery was admitted. False: it waits for its turn. */
   enter(active: ActiveDelivery): boolean {
-    const { lanes } = active.destination
+    const { lanes, batch } = active.destination
+    // Its endpoints keep the order of a key (see Batches), once what came before that is over.
+    if (batch !== null && !lanes.isBusy(active)) return true
     if (isRefusedByAll(active) && lanes.isBusy(active)) {
       // All endpoints would defer it, so queuing behind its key gains nothing.
       active.passedOver = 'slow'

@@ -39,7 +39,7 @@ export interface WebhookTarget {
   /** Default POST. */
   method?: RequestMethod
   /** Default json. */
-  contentType?: ContentType
+  contentType?: ContentType | 'lines'
   /** In place of the URL's path and query; null or absent: those are of every request. */
   path?: Fillable | null
   withHoles?: readonly FilledHeader[]

@@ -51,6 +51,7 @@ const shown: Record<string, string[]> = {
     `a queue ${seconds(limits.queueWaitMs)} deep`,
     `below ${percent(limits.wakeBelow)}`,
   ],
+  batch: [`${limits.batchesScanned} batches`],
   'work at hand': [count(limits.plentyWaiting), `below ${count(limits.fewWaiting)}`],
   "planner's turn": [count(limits.recordsPerTurn)],
   slots: ['`MAX_IN_FLIGHT`'],

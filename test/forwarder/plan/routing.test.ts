@@ -24,7 +24,7 @@ const newRouting = (): Routing =>
       ),
       budget: { shareCount: 10, shareBytes: Infinity },
       bounds: paceBounds(2),
-      reports: { retryStarted: unused, breakerChanged: unused, sentAgain: unused },
+      reports: { retryStarted: unused, breakerChanged: unused, sentAgain: unused, batchRefused: unused },
       ...{ blocked: unused, stirred: unused, wake: unused },
     },
     transport: { open: () => new FakeClient(), close: () => Promise.resolve() },

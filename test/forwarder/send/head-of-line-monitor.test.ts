@@ -57,7 +57,12 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       dispatcher,
       budget: { shareCount: places, shareBytes: Infinity },
       bounds: paceBounds(2),
-      reports: { retryStarted: () => {}, breakerChanged: () => {}, sentAgain: () => {} },
+      reports: {
+        retryStarted: () => {},
+        breakerChanged: () => {},
+        sentAgain: () => {},
+        batchRefused: () => {},
+      },
       blocked: (endpoint) => headOfLineMonitor.check(endpoint, now),
       stirred: (endpoint) => routing.stirred(endpoint),
       wake: (partition) => {
