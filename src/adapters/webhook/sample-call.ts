@@ -4,9 +4,10 @@ import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import { sharedSecretPlace, type Destination } from '../../core/settings/settings.ts'
+import { batchBody, batchTermsOf } from '../../core/shape/batch.ts'
 import { shapeOf } from '../../core/shape/shape.ts'
 import { onlyHoleOf, Unrenderable } from '../../core/shape/text-template.ts'
-import { targetOf, type OpenSecret } from '../../forwarder/plan/destination-runtime.ts'
+import { batchKey, targetOf, type OpenSecret } from '../../forwarder/plan/destination-runtime.ts'
 import { type SignedRequest, StandardSigner } from '../../forwarder/send/signed-request.ts'
 import type { WebhookTarget, WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import type { SampleResult, SampleTerms, ShownRequest } from '../../operators/destinations/destinations.ts'
@@ -95,12 +96,14 @@ function sampleRequests(
   secrets: readonly string[],
 ): (urlId: string) => SignedRequest {
   const { standardWebhooks, deliverTo } = destination.options
+  const batch = batchTermsOf(destination.options)
   const [newest] = secrets
   return (urlId) => {
     const ownUrl = deliverTo === 'every' ? urlId : null
-    const idempotencyKey = call.messageId + deliveryIdSuffix(destination.id, ownUrl)
-    const { body: text, filled } = shapeOf(destination, sha256, ownUrl).render(call, idempotencyKey)
-    const body = Buffer.from(text)
+    const deliveryId = call.messageId + deliveryIdSuffix(destination.id, ownUrl)
+    const { body: text, filled } = shapeOf(destination, sha256, ownUrl).render(call, deliveryId)
+    const idempotencyKey = batch === null ? deliveryId : batchKey([deliveryId])
+    const body = batch === null ? Buffer.from(text) : batchBody([Buffer.from(text)], batch.format)
     const signature = newest === undefined ? null : createHmac('sha1', newest).update(body).digest('hex')
     const signer = standardWebhooks && signature !== null ? new StandardSigner(secrets) : null
     return { body, filled, signature, idempotencyKey, signer }

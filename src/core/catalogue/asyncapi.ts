@@ -36,15 +36,17 @@ export function asyncApiDocument(
 ): DocumentObject {
   const { options } = destination
   const redaction = redactionOf(options.drop)
-  const messages = new Map<string, DocumentObject>()
+  const calls = new Map<string, DocumentObject>()
   for (const { event, ...key } of events)
-    messages.set(
-      keyFor(key, messages),
+    calls.set(
+      keyFor(key, calls),
       messageOf(key, chosenPayload(key.type, options) ?? payloadOf(key, event, redaction), options),
     )
   // A deletion request reaches every destination, whatever it was chosen to get.
   const deletion = chosenPayload('delete', options) ?? deletePayload
-  messages.set('delete', messageOf({ type: 'delete', name: null }, deletion, options))
+  calls.set('delete', messageOf({ type: 'delete', name: null }, deletion, options))
+  const messages =
+    options.batch === null ? calls : new Map([['batch', batchOf(calls, options, options.batch)]])
   const urls = destination.urls.map((url, index) => ({ key: `url${index + 1}`, ...partsOf(url.url), ...url }))
   return {
     asyncapi: '3.0.0',
@@ -114,8 +116,29 @@ function partsOf(text: string): AddressParts {
   return { ...place, address: address.split('?', 1)[0]!, parameters }
 }
 
-const contentTypeOf = ({ contentType }: DestinationOptions): string =>
-  contentType === 'form' ? 'application/x-www-form-urlencoded' : 'application/json'
+function contentTypeOf({ contentType, batch, batchFormat }: DestinationOptions): string {
+  if (batch !== null && batchFormat === 'lines') return 'application/x-ndjson'
+  return contentType === 'form' ? 'application/x-www-form-urlencoded' : 'application/json'
+}
+
+/** A request that holds several calls. */
+const batchOf = (
+  calls: ReadonlyMap<string, DocumentObject>,
+  options: DestinationOptions,
+  size: number,
+): DocumentObject => ({
+  name: 'batch',
+  summary:
+    options.batchFormat === 'lines' ? 'A JSON value in each line, one for each call.' : 'An array of calls.',
+  contentType: contentTypeOf(options),
+  headers: ref('components/schemas', 'headers'),
+  payload: {
+    type: 'array',
+    minItems: 1,
+    maxItems: size,
+    items: { anyOf: [...calls.values()].map(({ payload }) => payload) },
+  },
+})
 
 /** Where somebody chose what the body looks like, nothing is said of it but that. Null: it is that of the documents. */
 function chosenPayload(type: CallType, options: DestinationOptions): DocumentObject | null {
@@ -149,7 +172,13 @@ function headersOf({ urls, isSigned, options }: DocumentedDestination): Document
   const properties: Record<string, DocumentObject> = {
     'User-Agent': text,
     'Content-Type': { const: contentTypeOf(options) },
-    'Idempotency-Key': { ...text, description: 'The delivery’s id: the same at every attempt.' },
+    'Idempotency-Key': {
+      ...text,
+      description:
+        options.batch === null
+          ? 'The delivery’s id: the same at every attempt.'
+          : 'The same for the same calls in the same order.',
+    },
   }
   if (isSigned)
     properties['X-Signature'] = {
