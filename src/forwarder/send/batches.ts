@@ -4,7 +4,7 @@ import { batchedBytes, mostBatched, type BatchTerms } from '../../core/shape/bat
 import type { DestinationLimiter } from '../destination-limits.ts'
 import type { Attempt } from './active-delivery.ts'
 import type { AttemptQueues } from './attempt-queues.ts'
-import type { Verdict } from './dispatcher.ts'
+import type { SendVerdict } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { AttemptSink } from './webhook-transport.ts'
 
@@ -37,7 +37,7 @@ export class AttemptBatch implements AttemptSink {
 /** What was removed from an endpoint's queue: what goes out, and what does not, in its order. */
 export interface Taken {
   attempts: Attempt[]
-  ended: { attempt: Attempt; verdict: Exclude<Verdict, 'send' | 'wait'> | 'over_budget' }[]
+  ended: { attempt: Attempt; verdict: Exclude<SendVerdict, 'send' | 'wait'> | 'over_budget' }[]
 }
 
 /**
@@ -93,7 +93,7 @@ export class Batches {
     queues: AttemptQueues,
     now: number,
     isUrgent: boolean,
-    verdictOf: (attempt: Attempt) => Verdict,
+    verdictOf: (attempt: Attempt) => SendVerdict,
     mayRetry: () => boolean,
   ): Taken {
     const { size, bytes } = this.terms
@@ -138,7 +138,11 @@ export class Batches {
     return { attempts, ended }
   }
 
-  #fateOf(attempt: Attempt, verdict: Verdict, mayRetry: () => boolean): Verdict | 'behind' | 'over_budget' {
+  #fateOf(
+    attempt: Attempt,
+    verdict: SendVerdict,
+    mayRetry: () => boolean,
+  ): SendVerdict | 'behind' | 'over_budget' {
     if (verdict !== 'send') return verdict
     if (this.isBehind(attempt)) return 'behind'
     return attempt.active.wasAttempted && !mayRetry() ? 'over_budget' : 'send'

@@ -20,7 +20,7 @@ const windowEnded = deferredOutcome('its retry window ended while it waited for 
 const pausedMeanwhile = deferredOutcome('its destination was paused while it waited for the endpoint')
 
 /** What becomes of an attempt that is about to be sent. */
-export type Verdict = 'send' | 'wait' | 'drop' | 'skip' | 'hold' | 'expire'
+export type SendVerdict = 'send' | 'wait' | 'drop' | 'skip' | 'hold' | 'expire'
 
 /**
  * Rounds of sending: each delivery in its lane's turn, to all its endpoints at once, until its outcomes are in. The
@@ -97,7 +97,7 @@ export class Dispatcher implements Deferring {
   // Called by endpoints.
 
   /** An attempt is about to be sent: it may be, or waits until that may be, or ends unsent (see `discard`). */
-  verdict({ active }: Attempt): Verdict {
+  verdict({ active }: Attempt): SendVerdict {
     const { partition } = active.work
     if (!partition.alive) return 'drop'
     if (!active.destination.enabled) return 'skip'
@@ -143,7 +143,7 @@ export class Dispatcher implements Deferring {
   }
 
   /** An attempt that its endpoint removed from its queue is not sent at all. */
-  discard({ active, endpoint }: Attempt, verdict: Exclude<Verdict, 'send' | 'wait'>): void {
+  discard({ active, endpoint }: Attempt, verdict: Exclude<SendVerdict, 'send' | 'wait'>): void {
     const now = steadyClock.now()
     if (verdict === 'expire') this.#conclude(active, endpoint, windowEnded, now)
     else if (verdict === 'skip') this.#skip(active, endpoint, now)
