@@ -30,6 +30,7 @@ import { replay } from './workloads/console/replay.ts'
 import { statistics } from './workloads/console/statistics.ts'
 import { why } from './workloads/console/why.ts'
 import { plans } from './workloads/plans.ts'
+import { batches, templates } from './workloads/shapes.ts'
 import { https, slowReceiver, throughput } from './workloads/posts/throughput.ts'
 import type { Result, Sizes, Workload } from './workloads/workload.ts'
 
@@ -53,6 +54,8 @@ const workloads: Workload[] = [
     parkedRetries,
     ledger,
     plans,
+    templates,
+    batches,
     memory,
     collector,
     client,

@@ -20,6 +20,8 @@ export interface Drain {
   /** How many requests come in all, and how many of them are not counted. */
   requests: number
   warmUp: number
+  /** A request holds several calls, and what is counted is calls. */
+  isBatched?: boolean
   /** For Node, in the measured process. */
   flags?: string[]
 }
@@ -50,10 +52,10 @@ export function post(run: Drain, order: BareOrder): Promise<Drained> {
 
 /** The process that `start` starts on the measured core works off its backlog. */
 export async function drain(
-  { servers, receiver, requests, warmUp, flags = [] }: Drain,
+  { servers, receiver, requests, warmUp, isBatched = false, flags = [] }: Drain,
   start: (flags: string[]) => Child | Promise<Child>,
 ): Promise<Drained> {
-  await receiver.ask({ expect: requests, warmUp }, 'ready')
+  await receiver.ask({ expect: requests, warmUp, batched: isBatched }, 'ready')
   const warm = receiver.reported('warm')
   const done = receiver.reported('done')
   const child = await start(flags)

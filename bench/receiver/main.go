@@ -31,6 +31,9 @@ var (
 	// In one round: how many requests have come, are expected, and are its warm-up.
 	count, expected, warmUp atomic.Int64
 	warmAt, cpuAtWarm       float64
+	// Requests hold several calls, and what is counted is calls.
+	batched   atomic.Bool
+	messageId = []byte(`"messageId":`)
 
 	// All that are open, to be cut at once.
 	connections sync.Map
@@ -97,6 +100,7 @@ func obey() {
 			From, To       float64
 			Since          string
 			Restart        bool
+			Batched        bool
 		}
 		if json.Unmarshal(lines.Bytes(), &told) != nil {
 			continue
@@ -120,6 +124,7 @@ func obey() {
 			count.Store(0)
 			warmUp.Store(max(1, told.WarmUp))
 			expected.Store(told.Expect)
+			batched.Store(told.Batched)
 			reports <- map[string]any{"kind": "ready"}
 		}
 	}
@@ -164,7 +169,9 @@ func serve(connection net.Conn, port int64, delay time.Duration) {
 			}
 			keepTimes(buffer[:head])
 			totals[port].Add(1)
-			arrived()
+			for left := callsIn(buffer[head:size]); left > 0; left-- {
+				arrived()
+			}
 			if delay > 0 {
 				time.Sleep(delay)
 			}
@@ -206,6 +213,14 @@ func sizeOf(buffer []byte) (headSize, all int) {
 			return end, size + value
 		}
 	}
+}
+
+// One in a request, unless requests hold several: then each has its id.
+func callsIn(body []byte) int {
+	if !batched.Load() {
+		return 1
+	}
+	return bytes.Count(body, messageId)
 }
 
 func arrived() {
