@@ -34,7 +34,7 @@ const seal = (rig: Rig, text: string) => newSecret(text, rig.secrets)
 
 /** Sources, and destinations with their first secrets. */
 export async function createSettings(rig: Rig, receivers: Receivers): Promise<void> {
-  for (const { id, source, urls, deliverTo, signed, maxInFlight } of [
+  for (const { id, source, urls, deliverTo, signed, maxInFlight, batch } of [
     ...destinations,
     ...sideDestinations,
   ].map((each) => ({
@@ -60,7 +60,7 @@ export async function createSettings(rig: Rig, receivers: Receivers): Promise<vo
       urls,
       headers: [],
       sharedSecret: signed ? seal(rig, secret) : null,
-      options: { deliverTo, maxInFlight },
+      options: { deliverTo, maxInFlight, batch },
       enabled: true,
     })
   }

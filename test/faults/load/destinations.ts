@@ -41,6 +41,8 @@ export interface DestinationPlan {
   signed: boolean
   /** Null: no limit. */
   maxInFlight: number | null
+  /** How many calls a request may hold; null: one, alone. */
+  batch: number | null
 }
 
 const plan = (
@@ -48,7 +50,16 @@ const plan = (
   id: string,
   urls: readonly Behaviour[],
   rest: Partial<DestinationPlan> = {},
-): DestinationPlan => ({ source, id, urls, deliverTo: 'any', signed: true, maxInFlight: null, ...rest })
+): DestinationPlan => ({
+  source,
+  id,
+  urls,
+  deliverTo: 'any',
+  signed: true,
+  maxInFlight: null,
+  batch: null,
+  ...rest,
+})
 
 /** Every call of `share` goes to each destination of its source. */
 export const sources: readonly { id: string; share: number }[] = [
@@ -80,6 +91,8 @@ export const destinations: readonly DestinationPlan[] = [
   plan('odd', 'unasked', ['unasked'], { maxInFlight: 3 }),
   plan('odd', 'victim', ['victim'], { maxInFlight: 3 }),
   plan('odd', 'moving', ['moving']),
+  plan('odd', 'batched', ['flaky'], { batch: 20 }),
+  plan('odd', 'batched-picky', ['picky'], { batch: 20 }),
   plan('toggled', 'toggled', ['healthy']),
   plan('calm', 'fifth', ['fifth']),
 ]

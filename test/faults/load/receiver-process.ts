@@ -8,7 +8,7 @@ import { createServer as createTcpServer, type AddressInfo, type Server, type So
 import { newAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { chooseAnswer, give, type AnswerKind } from './answers.ts'
 import { crossesAnswer, createUnaskedServer } from './unasked-answers.ts'
-import { destinations, sideDestinations, type Behaviour } from './destinations.ts'
+import { destinations, isPickedOut, sideDestinations, type Behaviour } from './destinations.ts'
 import { movingAddresses } from './moving-host.ts'
 import { Random } from '../random.ts'
 import { sentHeader } from './sent-header.ts'
@@ -55,6 +55,11 @@ const signedPaths = new Set<string>(
     signed ? urls.map((_, url) => `/${id}/${url}`) : [],
   ),
 )
+const batchedPaths = new Set<string>(
+  destinations.flatMap(({ id, urls, batch }) =>
+    batch === null ? [] : urls.map((_, url) => `/${id}/${url}`),
+  ),
+)
 const secrets = new Map<string, string[]>()
 /** Calls that came to `fifth`. */
 const seen = new Set<number>()
@@ -87,11 +92,29 @@ function faultOf(message: IncomingMessage, body: Buffer): string | null {
   if (message.method !== 'POST') return `method-${message.method}`
   if (message.headers[sentHeader] === undefined) return 'not-from-a-forwarder'
   const id = String(message.headers['idempotency-key'])
+  if (batchedPaths.has(message.url!)) return /^[0-9a-f]{32}$/.test(id) ? null : 'another-key'
   const { type, messageId } = JSON.parse(body.toString()) as { type: string; messageId?: string }
   // A delete names nothing but its user.
   if (type === 'delete' && messageId === undefined) return null
   return id.startsWith(`${messageId}:`) ? null : 'another-body'
 }
+
+/** A delivery that a request holds. */
+interface Held {
+  id: string
+  body: string
+}
+
+/** The one delivery of a request, or all those of a batch. Throws where a batch is none. */
+function heldIn(message: IncomingMessage, body: Buffer): [Held, ...Held[]] {
+  if (!batchedPaths.has(message.url!))
+    return [{ id: String(message.headers['idempotency-key']), body: body.toString() }]
+  const calls = JSON.parse(body.toString()) as { messageId: string }[]
+  const suffix = `:${message.url!.split('/')[1]!}`
+  return calls.map((call) => ({ id: call.messageId + suffix, body: JSON.stringify(call) })) as [Held]
+}
+
+const seqOf = ({ id }: Held): number => Number(id.slice(1, id.indexOf(':')))
 
 /**
  * Of the address that the name of what moves has left, after every other move: it takes every other request of each
@@ -114,15 +137,18 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
     const readAt = Date.now()
     const [sentAt, sender] = String(message.headers[sentHeader]).split('/')
     const body = Buffer.concat(chunks)
-    const id = String(message.headers['idempotency-key'])
-    const seq = Number(id.slice(1, id.indexOf(':')))
     const behaviour = behaviours.get(message.url!)
     let fault: string | null
+    let held: [Held, ...Held[]]
     try {
+      held = heldIn(message, body)
       fault = behaviour ? faultOf(message, body) : 'unknown-path'
     } catch {
+      held = [{ id: String(message.headers['idempotency-key']), body: '' }]
       fault = 'no-json'
     }
+    // One that is not wanted decides for all.
+    const seq = seqOf(held.find((each) => isPickedOut(seqOf(each))) ?? held[0])
     if (fault) wrong++
     const isFirst = behaviour === 'fifth' && !seen.has(seq)
     if (isFirst) seen.add(seq)
@@ -134,9 +160,11 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
     })
     if (away !== null) sinceMove.lastAtOld = readAt
     else if (behaviour === 'moving') sinceMove.taken++
-    const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
     count++
-    file?.write(`${sentAt} ${readAt} ${sender} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
+    for (const { id, body } of held) {
+      const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
+      file?.write(`${sentAt} ${readAt} ${sender} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
+    }
     const delayMs = kind === 'slow' ? random.between(200, 1_200) : kind === 'ok' ? random.between(0, 20) : 0
     if (delayMs === 0) give(kind, response, random)
     else setTimeout(() => give(kind, response, random), delayMs)
