@@ -82,7 +82,7 @@ export class SimulatedForwarder {
   readonly #world: World
   readonly #dispatcher: Dispatcher
   readonly #budget: MemoryBudget
-  readonly #destination = new DestinationRuntime('crm', noMetrics)
+  readonly #destination: DestinationRuntime
   readonly #calls = new Line('calls', false)
   readonly #tiers = new Map<number, Line>()
   readonly #lines = new Map<AssignedPartition, Line>([[this.#calls.partition, this.#calls]])
@@ -90,6 +90,7 @@ export class SimulatedForwarder {
 
   constructor(world: World, bounds: PaceBounds, phaseMs: number) {
     this.#world = world
+    this.#destination = new DestinationRuntime('crm', noMetrics, world.policy)
     const wake = (partition: AssignedPartition): void => this.#wake(this.#lines.get(partition)!)
     this.#budget = new MemoryBudget(maxInFlight * deliveriesPerSlot, maxBytesInFlight, wake)
     const never = (): never => {

@@ -30,14 +30,19 @@ const logOf = ({ config, kafka, log }: Context, { logCounts, maxWaitMs, transact
 })
 
 /** The settings; started and closed by the caller. */
-export const settingsOf = (deployment: Context, options: SettingsOptions): SettingsLog =>
-  new SettingsLog({
+export const settingsOf = (deployment: Context, options: SettingsOptions): SettingsLog => {
+  const { config, topics, codecs } = deployment
+  return new SettingsLog({
     ...logOf(deployment, options),
     actor: options.actor,
-    topic: deployment.topics.settings,
-    codec: deployment.codecs.settings,
-    hostRefusal: new AddressGuard(deployment.config.allowedNetworks).hostRefusal,
+    topic: topics.settings,
+    codec: codecs.settings,
+    rules: {
+      hostRefusal: new AddressGuard(config.allowedNetworks).hostRefusal,
+      retryPolicy: { tiers: config.retryTiers, windowMs: config.retryWindowMs },
+    },
   })
+}
 
 /** The settings' log as it is read from its beginning. */
 export const settingsHistoryOf = ({ kafka, topics, log, codecs }: Context): SettingsHistorySource => ({

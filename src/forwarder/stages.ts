@@ -139,11 +139,17 @@ export class Stages {
       transport: parts.transport,
       metrics,
       openSecret: parts.openSecret,
+      policy: parts.policy,
       limitOf: (destination) => this.limits.limitOf(destination),
       failed: (destination, reason, about) =>
         log.error(
           { destination, reason, ...about },
           'a destination cannot be set up: its calls go to the retry tiers until it can',
+        ),
+      lacksTiers: (destination, missing, used) =>
+        log.warn(
+          { destination, missing, used: used.map(({ name }) => name) },
+          'a destination’s retries go without tiers that RETRY_TIERS of this process does not have',
         ),
     })
     this.schemas = new SchemaLoader(log, signal)

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { createSecrets } from '../../src/adapters/secrets.ts'
 import { decideAny } from '../../src/core/apply/apply-rules.ts'
 import { schemaRefusal } from '../../src/adapters/json-schema/compile-schema.ts'
-import { anyHost } from '../../src/core/delivery/endpoint-url.ts'
+import { noRules } from '../../src/core/settings/deployment-rules.ts'
 import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import { evolve } from '../../src/core/settings/events.ts'
 import { placedSecrets } from '../../src/core/settings/secrets.ts'
@@ -23,10 +23,10 @@ const secrets = createSecrets([Buffer.alloc(32, 7)])
 /** Settings in memory, decided on as the log does it. */
 class MemorySettings {
   state: SettingsAggregate = initialSettings
-  hostRefusal = anyHost
+  rules = noRules
 
   async perform(command: Parameters<SettingsWriter['perform']>[0]) {
-    const decision = decideAny(command, this.state, this.hostRefusal)
+    const decision = decideAny(command, this.state, this.rules)
     if (!decision.accepted) throw new SettingsRefused(decision.faults)
     if (decision.event) this.state = evolve(this.state, decision.event)
     return { state: this.state, event: decision.event, repeated: false }

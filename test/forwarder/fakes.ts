@@ -1,7 +1,7 @@
 // In-memory stand-ins for the forwarder's ports. Whatever talks to a real Kafka or a real receiver is tested under
 // test/pipeline and test/faults.
 import { defaultBreakerLimits, type BreakerLimits } from '../../src/core/pacing/breaker.ts'
-import type { DeferralReason } from '../../src/core/delivery/disposition.ts'
+import type { DeferralReason, RetryPolicy } from '../../src/core/delivery/disposition.ts'
 import type { PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { Outcome } from '../../src/core/delivery/outcome.ts'
 import { wholeGroup } from '../../src/core/pacing/destination-limit.ts'
@@ -93,6 +93,14 @@ export const paceBounds = (
   returnDelaysMs: [10_000, 30_000],
   group: wholeGroup,
 })
+/** A schedule, as a deployment's. */
+export const somePolicy: RetryPolicy = {
+  tiers: [
+    { name: '10s', delayMs: 10_000 },
+    { name: '30s', delayMs: 30_000 },
+  ],
+  windowMs: 4 * 3_600_000,
+}
 /** Nobody was erased. */
 export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, pending: () => null }
 /** Nobody is suppressed. */
@@ -241,7 +249,7 @@ export class Engine {
   }
 
   destination(id: string, urls = 1): DestinationRuntime {
-    const runtime = new DestinationRuntime(id, noMetrics)
+    const runtime = new DestinationRuntime(id, noMetrics, somePolicy)
     runtime.endpoints = Array.from({ length: urls }, (_, index) => this.endpoint(id, `u${index + 1}`))
     this.destinations.set(id, runtime)
     return runtime

@@ -26,6 +26,36 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-window-of-its-own-ignored',
+    file: 'src/core/delivery/own-schedule.ts',
+    find: 'windowMs: Math.min(ownMs ?? Infinity, deployment.windowMs),',
+    replace: 'windowMs: Math.max(ownMs ?? 0, deployment.windowMs),',
+    test: {
+      file: 'pipeline/delivery/tiers.test.ts',
+      name: 'destinations retry by schedules of their own, beside others that have the deployment’s',
+    },
+  },
+  {
+    id: 'tiers-of-its-own-ignored',
+    file: 'src/core/delivery/own-schedule.ts',
+    find: 'tiers: chosen.length > 0 ? chosen : deployment.tiers,',
+    replace: 'tiers: deployment.tiers,',
+    test: {
+      file: 'pipeline/delivery/tiers.test.ts',
+      name: 'destinations retry by schedules of their own, beside others that have the deployment’s',
+    },
+  },
+  {
+    id: 'a-schedule-set-unchecked',
+    file: 'src/core/settings/destination-options.ts',
+    find: 'if (!isChanged || !deployment) return []',
+    replace: 'if (isChanged || !deployment) return []',
+    test: {
+      file: 'core/settings/decide.test.ts',
+      name: 'a schedule that the deployment cannot keep is refused when it is set, and one that stands is left alone',
+    },
+  },
+  {
     id: 'no-window-in-the-record',
     file: 'src/core/delivery/disposition.ts',
     find: `firstAttemptAt: round.firstAttemptAt,

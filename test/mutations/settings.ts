@@ -15,8 +15,8 @@ export const settings: readonly Mutation[] = [
   {
     id: 'private-addresses-set-by-files',
     file: 'src/core/apply/apply-rules.ts',
-    find: 'decide(command, this.draft.state, this.#hostRefusal)',
-    replace: 'decide(command, this.draft.state, () => (this.#hostRefusal, null))',
+    find: 'decide(command, this.draft.state, this.#rules)',
+    replace: 'decide(command, this.draft.state, { ...this.#rules, hostRefusal: () => null })',
     test: {
       file: 'pipeline/settings/settings-file.test.ts',
       name: 'a private address is refused alike by commands, files and the API of processes that do not allow it, and stays where it is',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { decideAny } from '../../core/apply/apply-rules.ts'
 import type { ApplyCommand } from '../../core/apply/wanted-settings.ts'
-import { anyHost, type HostRefusal } from '../../core/delivery/endpoint-url.ts'
+import { noRules, type DeploymentRules } from '../../core/settings/deployment-rules.ts'
 import { commandIdOf, type RequestKey, type SettingsCommand } from '../../core/settings/commands.ts'
 import { aggregateOf, type SettingsEvent } from '../../core/settings/events.ts'
 import type { EntryVerdict } from '../../core/settings/replay.ts'
@@ -46,8 +46,8 @@ export interface SettingsLogOptions extends FoldedLogOptions {
   now?: () => number
   /** Who does what is done now, for the history. */
   actor?: (() => string) | undefined
-  /** What this process's settings do not let webhooks get to; without it, every host may be set. */
-  hostRefusal?: HostRefusal
+  /** What this process's environment allows; without it, everything. */
+  rules?: DeploymentRules
 }
 
 /** How often a command is decided again because others wrote first, before its caller gets a conflict. */
@@ -66,7 +66,7 @@ const closingMs = 3_000
  * settings stay as they were before it and nothing can change them, until a newer version runs or the event is skipped.
  */
 export class SettingsLog extends FoldedLog implements SettingsWriter {
-  readonly hostRefusal: HostRefusal
+  readonly rules: DeploymentRules
   readonly #options: SettingsLogOptions
   readonly #follower: SettingsFollower
   readonly #closing = new AbortController()
@@ -75,7 +75,7 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
 
   constructor(options: SettingsLogOptions) {
     super(options)
-    this.hostRefusal = options.hostRefusal ?? anyHost
+    this.rules = options.rules ?? noRules
     this.#options = options
     this.#follower = new SettingsFollower(options)
   }
@@ -190,7 +190,7 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
       if (expectedVersion !== undefined && expectedVersion !== state.version)
         throw new SettingsChangedFirst(state.version, this.authorAfter(expectedVersion))
       check?.(state)
-      const decision = decideAny(command, state, this.hostRefusal)
+      const decision = decideAny(command, state, this.rules)
       if (!decision.accepted) throw new SettingsRefused(decision.faults)
       const { event } = decision
       if (event === null) return { state, event, repeated: false }

@@ -90,6 +90,8 @@ const nouns: Readonly<Record<string, string>> = {
   consent: 'category',
   event: 'name',
   proxy: 'url',
+  retryWindow: 'duration',
+  retryTiers: 'duration',
 }
 
 function nounOf({ type, name }: Field): string {

@@ -1,8 +1,8 @@
 import type { Computation, ComputationKind } from '../audience/computations.ts'
-import type { HostRefusal } from '../delivery/endpoint-url.ts'
 import type { SettingsCommand } from '../settings/commands.ts'
 import { computationWords } from '../settings/computation-rules.ts'
 import { decide } from '../settings/decide.ts'
+import type { DeploymentRules } from '../settings/deployment-rules.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from '../settings/destination-options.ts'
 import type { Decision, SingleEvent } from '../settings/events.ts'
 import { fault, type Fault } from '../decision.ts'
@@ -39,10 +39,10 @@ export interface ApplyPlan {
 export function decideAny(
   command: SettingsCommand | ApplyCommand,
   state: SettingsAggregate,
-  hostRefusal: HostRefusal,
+  rules: DeploymentRules,
 ): Decision {
-  if (command.type !== 'apply_settings') return decide(command, state, hostRefusal)
-  const { events, faults } = planApply(command, state, hostRefusal)
+  if (command.type !== 'apply_settings') return decide(command, state, rules)
+  const { events, faults } = planApply(command, state, rules)
   if (faults.length > 0) return { accepted: false, faults }
   // One event, so that all of it counts or nothing.
   return { accepted: true, event: events.length === 0 ? null : { type: 'settings_applied', events } }
@@ -51,9 +51,9 @@ export function decideAny(
 export function planApply(
   { wanted, prune }: ApplyCommand,
   state: SettingsAggregate,
-  hostRefusal: HostRefusal,
+  rules: DeploymentRules,
 ): ApplyPlan {
-  const steps = new ApplySteps(state, hostRefusal)
+  const steps = new ApplySteps(state, rules)
   // Sources may point to them.
   steps.each('plans', wanted.plans, (place, plan) => steps.plan(place, plan))
   steps.each('sources', wanted.sources, (place, source) => steps.source(place, source))
@@ -76,11 +76,11 @@ class ApplySteps {
   readonly faults: Fault[] = []
   readonly keptSecrets = new Set<string>()
 
-  readonly #hostRefusal: HostRefusal
+  readonly #rules: DeploymentRules
 
-  constructor(state: SettingsAggregate, hostRefusal: HostRefusal) {
+  constructor(state: SettingsAggregate, rules: DeploymentRules) {
     this.draft = new SettingsDraft(state)
-    this.#hostRefusal = hostRefusal
+    this.#rules = rules
   }
 
   each<T extends { id: string }>(
@@ -212,7 +212,7 @@ class ApplySteps {
 
   /** Whether it was accepted. */
   #step(place: string, label: string, command: SettingsCommand): boolean {
-    const decision = decide(command, this.draft.state, this.#hostRefusal)
+    const decision = decide(command, this.draft.state, this.#rules)
     if (!decision.accepted) {
       for (const each of decision.faults) this.#refuse(place, each, label)
       return false

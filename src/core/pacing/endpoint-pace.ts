@@ -40,7 +40,7 @@ export class EndpointPace {
   readonly recent = new RecentOutcomes()
   readonly #limit: ConcurrencyLimit
   readonly #budget: RetryBudget
-  readonly #returns: ReturnTimes
+  #returns: ReturnTimes
   readonly #own = new OwnAttempts()
   readonly #breakerLimits: BreakerLimits
   readonly #lowestLimits: BreakerLimits
@@ -74,6 +74,11 @@ export class EndpointPace {
   /** Requests that may be in flight at once while the breaker is closed. */
   get limit(): number {
     return this.#limit.value
+  }
+
+  /** @param delaysMs as `returnDelaysMs`, from now on */
+  returnBy(delaysMs: readonly number[]): void {
+    this.#returns = new ReturnTimes(delaysMs)
   }
 
   /** Moves to what the breaker is at `now`. */

@@ -1,10 +1,10 @@
 import { decideToken } from '../access/tokens.ts'
 import { isBuiltIn } from '../call/built-in-source.ts'
 import { accepted, refused } from '../decision.ts'
-import { anyHost, type HostRefusal } from '../delivery/endpoint-url.ts'
 import { decideReplay } from '../replay/replay-rules.ts'
 import type { SettingsCommand } from './commands.ts'
 import { decideComputation } from './computation-rules.ts'
+import { noRules, type DeploymentRules } from './deployment-rules.ts'
 import { decideDestinationCreate, decideDestinationUpdate } from './destination-rules.ts'
 import type { Decision } from './events.ts'
 import { resealedPlaces } from './secrets.ts'
@@ -19,7 +19,7 @@ const longestPauseMs = 366 * 86_400_000
 export function decide(
   command: SettingsCommand,
   state: SettingsAggregate,
-  hostRefusal: HostRefusal = anyHost,
+  rules: DeploymentRules = noRules,
 ): Decision {
   if ('kind' in command) return decideComputation(command, state)
   switch (command.type) {
@@ -37,9 +37,9 @@ export function decide(
       return accepted(source.enabled === enabled ? null : { type, id: command.id })
     }
     case 'create_destination':
-      return decideDestinationCreate(command, state, hostRefusal)
+      return decideDestinationCreate(command, state, rules)
     case 'update_destination':
-      return decideDestinationUpdate(command, state, hostRefusal)
+      return decideDestinationUpdate(command, state, rules)
     case 'enable_destination': {
       const destination = state.destinations.get(command.id)
       if (!destination) return unknown('destination', command.id)

@@ -3,6 +3,8 @@ import { callTypes } from '../call/analytics-call.ts'
 import { maxEventNameLength, maxEvents } from '../call/filter.ts'
 import { compileExpression, maxExpressionLength } from '../expression/call-expression.ts'
 import { dropFaults, maxDropPathLength, maxDropPaths } from '../call/redaction.ts'
+import type { RetryPolicy } from '../delivery/disposition.ts'
+import { maxOwnTiers, scheduleFaults, tierFaults, windowFaults } from '../delivery/own-schedule.ts'
 import { maxProxyLength, ownProxyFaults } from '../delivery/proxy-url.ts'
 import { maxAttemptCount, parseRate } from '../pacing/token-bucket.ts'
 import { maxBodyTemplateLength } from '../shape/body-template.ts'
@@ -16,6 +18,7 @@ import { option, optionSet, type OptionsEditOf, type OptionValues } from './opti
 export const mostInFlight = 10_000
 const maxConsentCategories = 50
 const maxConsentLength = 100
+const maxDurationLength = 20
 
 export const deliverToChoices = ['any', 'every'] as const
 export type DeliverTo = (typeof deliverToChoices)[number]
@@ -157,6 +160,28 @@ export const destinationOptions = {
     'The forward proxy that requests go through: its http or https URL, or `none` to go without one; null for that of `WEBHOOK_PROXY`.',
     z.string().max(maxProxyLength).nullable(),
   ),
+  retryWindow: option(
+    z.string().nullable(),
+    null,
+    'Retry window',
+    'For how long a call is retried, such as `30m`, at most the deployment’s; null for `RETRY_WINDOW`.',
+    z.string().max(maxDurationLength).nullable(),
+  ),
+  retryTiers: option(
+    texts.nullable(),
+    null,
+    'Retry tiers',
+    'Which of the deployment’s tiers retries wait in, such as `10s,1m`, in ascending order; null for all.',
+    z
+      .array(
+        z
+          .string()
+          .max(maxDurationLength)
+          .regex(/^[^,]*$/),
+      )
+      .max(maxOwnTiers)
+      .nullable(),
+  ),
 }
 
 type Options = typeof destinationOptions
@@ -176,7 +201,7 @@ export const {
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {
   const { types, events, consent, maxRate, maxInFlight, where, drop, body, proxy } = edit
-  const { batch, batchBytes, batchWait } = edit
+  const { batch, batchBytes, batchWait, retryWindow, retryTiers } = edit
   const faults: Fault[] = []
   const usage = (field: string, message: string) => faults.push({ code: 'usage', field, message })
   if (types) {
@@ -215,6 +240,9 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
     usage('batchWait', `${JSON.stringify(batchWait)} is no duration from 1ms to 10s, such as 1s`)
   if (typeof proxy === 'string')
     for (const phrase of ownProxyFaults(proxy)) usage('proxy', `the proxy ${phrase}`)
+  if (typeof retryWindow === 'string')
+    for (const phrase of windowFaults(retryWindow)) usage('retryWindow', phrase)
+  if (retryTiers) for (const phrase of tierFaults(retryTiers)) usage('retryTiers', phrase)
   return faults
 }
 
@@ -272,4 +300,28 @@ export function optionsConflicts(
         message: `the body for ${type} is no object, and a form is made of one`,
       })),
   ]
+}
+
+/**
+ * What is wrong with the schedule that an edit leads to, where it changes that. What stands already may have been set by a
+ * process with other tiers.
+ *
+ * @param deployment null where it is not known
+ */
+export function ownScheduleFaults(
+  edit: OptionsEdit,
+  current: DestinationOptions,
+  deployment: RetryPolicy | null,
+): Fault[] {
+  const isChanged = edit.retryWindow !== undefined || edit.retryTiers !== undefined
+  const { retryWindow, retryTiers } = editOptions(current, edit)
+  if (!isChanged || !deployment) return []
+  // Each is told what is wrong with it in itself.
+  if (retryWindow !== null && windowFaults(retryWindow).length > 0) return []
+  if (retryTiers !== null && tierFaults(retryTiers).length > 0) return []
+  return scheduleFaults({ retryWindow, retryTiers }, deployment).map(({ field, message }): Fault => ({
+    code: 'usage',
+    field,
+    message,
+  }))
 }

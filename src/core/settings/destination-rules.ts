@@ -17,7 +17,9 @@ import {
   givenOptions,
   optionsConflicts,
   optionsFaults,
+  ownScheduleFaults,
 } from './destination-options.ts'
+import type { DeploymentRules } from './deployment-rules.ts'
 import type { Decision } from './events.ts'
 import { editSecrets } from './secrets.ts'
 import {
@@ -39,7 +41,7 @@ const unsigned = { sharedSecret: null, earlierSecret: null }
 export function decideDestinationCreate(
   command: Create,
   state: SettingsAggregate,
-  hostRefusal: HostRefusal,
+  { hostRefusal, retryPolicy }: DeploymentRules,
 ): Decision {
   const { id, name, sourceIds, enabled, sharedSecret, options = {} } = command
   const edited = editUrls(
@@ -56,6 +58,7 @@ export function decideDestinationCreate(
     ...edited.faults,
     ...signing.faults,
     ...optionsFaults(options),
+    ...ownScheduleFaults(options, defaultOptions, retryPolicy),
     ...optionsConflicts('usage', editOptions(defaultOptions, options), {
       isSigned: sharedSecret !== null,
       hasHoles: fillsHoles(edited.urls),
@@ -80,7 +83,7 @@ export function decideDestinationCreate(
 export function decideDestinationUpdate(
   command: Update,
   state: SettingsAggregate,
-  hostRefusal: HostRefusal,
+  { hostRefusal, retryPolicy }: DeploymentRules,
 ): Decision {
   const { id, name, sourceIds, urls, options = {} } = command
   const headers = command.headers ?? []
@@ -102,6 +105,7 @@ export function decideDestinationUpdate(
     ...(urlsChange ? edited.faults : []),
     ...secretFaults,
     ...optionsFaults(options),
+    ...ownScheduleFaults(options, current.options, retryPolicy),
     ...(secrets || optionsChange || urlsChange
       ? optionsConflicts('conflict', editOptions(current.options, options), {
           isSigned: (secrets ?? current).sharedSecret !== null,

@@ -197,7 +197,7 @@ export class CallPlanner implements Planner {
     const taken = destinations.filter((destination) => {
       const { endpoints } = destination
       if (!canLieInRun(call) || !isRefusedByAll(endpoints, false, now)) return true
-      const refusal = settler.refusalOf(deferralsOf(endpoints, false, 1, now))
+      const refusal = settler.refusalOf(destination, deferralsOf(endpoints, false, 1, now))
       if (refusal) putOff.push({ destination, refusal })
       return refusal === null
     })

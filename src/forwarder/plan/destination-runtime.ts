@@ -6,6 +6,7 @@ import { batchBody, type BatchTerms } from '../../core/shape/batch.ts'
 import { documentsShape, type Shape } from '../../core/shape/shape.ts'
 import { parseRequestUrl } from '../../core/shape/request-url.ts'
 import { hasHoles, parseTemplate, Unrenderable, type Fillable } from '../../core/shape/text-template.ts'
+import type { RetryPolicy } from '../../core/delivery/disposition.ts'
 import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import {
@@ -45,6 +46,8 @@ export class DestinationRuntime {
   passesTraceContext = false
   /** Null: each call has a request of its own. */
   batch: BatchTerms | null = null
+  /** When its retries are made: the deployment's where it has none of its own. */
+  policy: RetryPolicy
   readonly #idSuffix: string
   /** Null without a shared secret. */
   #bodySigner: BodySigner | null = null
@@ -53,9 +56,10 @@ export class DestinationRuntime {
   #endpoints: readonly EndpointQueue[] = []
   #endpointIds: readonly string[] = []
 
-  constructor(id: string, metrics: DestinationMetrics, urlId: string | null = null) {
+  constructor(id: string, metrics: DestinationMetrics, policy: RetryPolicy, urlId: string | null = null) {
     this.id = id
     this.metrics = metrics
+    this.policy = policy
     this.urlId = urlId
     this.#idSuffix = deliveryIdSuffix(id, urlId)
   }

@@ -34,6 +34,7 @@ export interface RetryPlannerParts extends PlannerParts {
   callsTopic: string
   /** The delay of the tier that a retry topic stands for, in ms. */
   tierDelayMs(topic: string): number
+  /** For destinations that the settings do not have. */
   policy: RetryPolicy
   erased: Erased
 }
@@ -91,7 +92,7 @@ export class RetryPlanner implements Planner {
   }
 
   #plan(partition: AssignedPartition, due: Due): Block | null {
-    const { settler, policy, erased, suppressed, dispatcher } = this.#parts
+    const { settler, erased, suppressed, dispatcher } = this.#parts
     const { retry, key, take } = due
     if (erased.isRetryErased(retry, key)) {
       settler.eraseRetry(take(), retry)
@@ -105,7 +106,7 @@ export class RetryPlanner implements Planner {
       settler.unrenderable(take(), key, retry, due.unrenderable)
       return null
     }
-    const hop = hopTier(retry, Date.now(), policy)
+    const hop = hopTier(retry, Date.now(), this.#policyOf(retry))
     if (hop) {
       if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
       settler.hop(take(), key, hop, retry)
@@ -170,8 +171,9 @@ export class RetryPlanner implements Planner {
     dueAt: number,
     now: number,
   ): Block | 'put_off' | null {
-    const { settler, dispatcher, policy } = this.#parts
+    const { settler, dispatcher } = this.#parts
     const { run } = due
+    const { policy } = destination
     const isOwnDue = isOwnAttemptDue({ attempts: 0, ...runWindow(run) }, Date.now(), policy)
     if (isOwnDue && endpoints.some((endpoint) => endpoint.mayTryOwn(now))) return null
     if (!isRefusedByAll(endpoints, true, now) || isExpired(runWindow(run), Date.now(), policy)) return null
@@ -181,7 +183,7 @@ export class RetryPlanner implements Planner {
     // What is behind in the partition waits meanwhile, but for no longer than retries may be late.
     if (room && Date.now() < dueAt + maxLateMs) return { kind: 'pending', settled: room }
     if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
-    const refused = settler.refusalOf(deferralsOf(endpoints, true, due.left, now), run)
+    const refused = settler.refusalOf(destination, deferralsOf(endpoints, true, due.left, now), run)
     if (refused) {
       settler.putOffRest(due.work, run, destination, due.rest, refused)
       partition.next()
@@ -241,13 +243,14 @@ export class RetryPlanner implements Planner {
 
   #send(partition: AssignedPartition, { retry, key, dueAt, take }: Due): Block | null {
     const now = steadyClock.now()
-    const { routing, catchUp, dispatcher, settler, budget, policy } = this.#parts
+    const { routing, catchUp, dispatcher, settler, budget } = this.#parts
     const destination = routing.destination(retry.destinationId)
     if (!destination) {
       const pending = catchUp.since(partition.fetchedAt)
       if (pending) return { kind: 'pending', settled: pending }
       throw new Refusal('unknown_source', `there is no destination ${JSON.stringify(retry.destinationId)}`)
     }
+    const { policy } = destination
     const endpoints = this.#endpoints(retry)
     // Before it can expire: what is held waits as long as the pause.
     if (endpoints.length > 0 && destination.pauseId !== null) {
@@ -278,6 +281,10 @@ export class RetryPlanner implements Planner {
     active.isOwnAttemptDue = isOwnDue
     dispatcher.admit(active)
     return null
+  }
+
+  #policyOf({ destinationId }: Pick<RetryDelivery, 'destinationId'>): RetryPolicy {
+    return this.#parts.routing.destination(destinationId)?.policy ?? this.#parts.policy
   }
 
   #endpoints(retry: Pick<RetryDelivery, 'destinationId' | 'endpointIds'>): readonly EndpointQueue[] {

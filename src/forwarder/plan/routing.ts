@@ -2,8 +2,11 @@ import { callFilter } from '../../core/call/filter.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { batchTermsOf } from '../../core/shape/batch.ts'
 import { shapeOf } from '../../core/shape/shape.ts'
+import type { RetryPolicy } from '../../core/delivery/disposition.ts'
+import { ownPolicy } from '../../core/delivery/own-schedule.ts'
 import { allSources, isBuiltIn } from '../../core/call/built-in-source.ts'
 import type { Destination, SettingsState, Source } from '../../core/settings/settings.ts'
+import type { Tier } from '../../core/topics.ts'
 import { messageOf } from '../../errors.ts'
 import { sha256 } from '../../sha256.ts'
 import type { ForwarderMetrics, PausedDestination } from '../metrics.ts'
@@ -32,10 +35,14 @@ export interface RoutingParts {
   transport: WebhookTransport
   metrics: ForwarderMetrics
   openSecret: OpenSecret
+  /** Of destinations that choose no schedule of their own. */
+  policy: RetryPolicy
   /** What a destination may get at most by its settings, now and as they change; null: no limit. */
   limitOf(destination: Destination): DestinationLimiter | null
   /** A destination cannot be set up as the settings have it; with what led to it, where that is a call. */
   failed(destinationId: string, reason: string, about?: object): void
+  /** Tiers of a destination's schedule are not among those of this process, which uses these. */
+  lacksTiers(destinationId: string, missing: readonly string[], used: readonly Tier[]): void
 }
 
 /**
@@ -194,6 +201,7 @@ export class Routing {
       for (const url of urls) if (!perUrl.has(url.id)) perUrl.set(url.id, this.#newRuntime(id, url.id))
     }
     const before = whole.endpoints
+    const policy = this.#policyOf(destination)
     const clients = this.#setUp(destination, [whole, ...perUrl.values()])
     const endpoints = [...new Set(urls.map(({ id: urlId }) => this.#endpoint(id, urlId)))]
     const limit = this.#parts.limitOf(destination)
@@ -201,6 +209,7 @@ export class Routing {
     for (const endpoint of endpoints) {
       endpoint.limitTo(limit)
       endpoint.batchBy(batch)
+      if (policy !== whole.policy) endpoint.returnBy(policy)
       endpoint.use(clients?.get(endpoint.id) ?? null)
     }
     const set = (runtime: DestinationRuntime, its: readonly EndpointQueue[]) => {
@@ -208,6 +217,7 @@ export class Routing {
       runtime.batch = batch
       runtime.enabled = enabled
       runtime.pauseId = pause?.id ?? null
+      runtime.policy = policy
     }
     set(whole, endpoints)
     for (const [urlId, runtime] of perUrl) {
@@ -219,6 +229,12 @@ export class Routing {
     for (const gone of before) if (!endpoints.includes(gone)) this.#close(gone)
     if (!enabled || pause === null) return
     for (const endpoint of endpoints) this.#parts.endpoints.dispatcher.paused(endpoint)
+  }
+
+  #policyOf({ id, options }: Destination): RetryPolicy {
+    const { policy, missing } = ownPolicy(options, this.#parts.policy)
+    if (missing.length > 0) this.#parts.lacksTiers(id, missing, policy.tiers)
+    return policy
   }
 
   /** By URL id what its requests go over; null where the destination cannot be set up. */
@@ -261,7 +277,7 @@ export class Routing {
   }
 
   #newRuntime(id: string, urlId: string | null): DestinationRuntime {
-    return new DestinationRuntime(id, this.#parts.metrics.destination(id), urlId)
+    return new DestinationRuntime(id, this.#parts.metrics.destination(id), this.#parts.policy, urlId)
   }
 
   #endpoint(destinationId: string, id: string): EndpointQueue {

@@ -1,4 +1,4 @@
-import { isTooSlow, type Deferral } from '../../core/delivery/disposition.ts'
+import { isTooSlow, type Deferral, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
@@ -146,6 +146,11 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** How long an attempt waits for others of its batch, at most. */
   get batchWaitMs(): number {
     return this.#batches === null ? 0 : this.#batches.terms.waitMs
+  }
+
+  /** What it is too slow for comes back through the tiers of that policy from now on. */
+  returnBy({ tiers }: RetryPolicy): void {
+    this.#pace.returnBy(tiers.map(({ delayMs }) => delayMs))
   }
 
   /** Its destination's limit is reached: more would be sent now without it. */

@@ -37,7 +37,6 @@ import { RetryRecords } from './retry-records.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 
 export interface SettlerParts extends SettlingParts {
-  policy: RetryPolicy
   erased: Erased
   suppressed: Suppressed
   log: Pick<Log, 'error' | 'warn'>
@@ -82,14 +81,15 @@ export class Settler implements DeliverySettler {
     const outcomes = outcomesOf(active)
     const { outcomes: earlier } = delivery
     const round = { outcomes, earlier, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now }
-    const disposition = decide(round, this.#parts.policy)
+    const { policy } = destination
+    const disposition = decide(round, policy)
     if (disposition.kind === 'delivered') {
       this.#end(active, 'delivered')
     } else if (this.#parts.erased.isDeliveryErased(active)) {
       this.#end(active, 'erased')
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
-      if (deferred && this.#canRefer(active) && this.#fits(tier, firstScheduledAt, now)) {
+      if (deferred && this.#canRefer(active) && fits(policy, tier, firstScheduledAt, now)) {
         this.#putOff(active, tier, endpointIds)
         return
       }
@@ -121,7 +121,7 @@ export class Settler implements DeliverySettler {
     }
     // Of a run all is held, or nothing: its record says nothing of single calls. It is, when this part of it comes due.
     if (active.work.isOfRun && this.#canRefer(active)) {
-      this.#putOff(active, this.#parts.policy.tiers[0]!, active.delivery.endpointIds)
+      this.#putOff(active, destination.policy.tiers[0]!, active.delivery.endpointIds)
       return
     }
     const heldBy = pauseOf(destination)
@@ -160,11 +160,6 @@ export class Settler implements DeliverySettler {
     return attempts === 0 && canLieInRun(delivery) && (work.isOfRun || !wasScheduled)
   }
 
-  /** That it is due within the window still when it waited to be published. */
-  #fits(tier: Tier, firstScheduledAt: number | null, now: number): boolean {
-    return now + lingerMs + tier.delayMs <= (firstScheduledAt ?? now) + this.#parts.policy.windowMs
-  }
-
   #putOff({ delivery, destination, work }: ActiveDelivery, tier: Tier, endpointIds: readonly string[]): void {
     const { origin, firstScheduledAt } = delivery
     const { topic, partition, offset } = origin
@@ -185,6 +180,7 @@ export class Settler implements DeliverySettler {
    * @param times of a run; those of calls begin now
    */
   refusalOf(
+    { policy }: DestinationRuntime,
     deferrals: readonly EndpointDeferral[],
     { timesScheduled, firstScheduledAt }: Times = { timesScheduled: 0, firstScheduledAt: null },
   ): Refused | null {
@@ -195,8 +191,8 @@ export class Settler implements DeliverySettler {
     }))
     const never = { earlier: [], attempts: 0, firstAttemptAt: null }
     const round = { ...never, outcomes, timesScheduled, firstScheduledAt, now }
-    const disposition = decide(round, this.#parts.policy)
-    if (disposition.kind !== 'retry' || !this.#fits(disposition.tier, firstScheduledAt, now)) return null
+    const disposition = decide(round, policy)
+    if (disposition.kind !== 'retry' || !fits(policy, disposition.tier, firstScheduledAt, now)) return null
     const { tier, endpointIds } = disposition
     return { tier, endpointIds, deferrals }
   }
@@ -242,7 +238,7 @@ export class Settler implements DeliverySettler {
     offsets: readonly number[],
   ): void {
     const { endpointIds } = run
-    const tier = this.#parts.policy.tiers[0]!
+    const tier = destination.policy.tiers[0]!
     this.putOffRest(work, run, destination, offsets, { tier, endpointIds, deferrals: [] })
   }
 
@@ -253,7 +249,8 @@ export class Settler implements DeliverySettler {
     destination: DestinationRuntime,
     offsets: readonly number[],
   ): boolean {
-    if (!this.#fits(this.#parts.policy.tiers[0]!, run.firstScheduledAt, Date.now())) return false
+    const { policy } = destination
+    if (!fits(policy, policy.tiers[0]!, run.firstScheduledAt, Date.now())) return false
     this.putOffHeld(work, run, destination, offsets)
     return true
   }
@@ -309,8 +306,8 @@ export class Settler implements DeliverySettler {
     return wasScheduled && this.#parts.suppressed.isRetrySuppressed(delivery, key)
   }
 
-  isExpired({ delivery }: ActiveDelivery): boolean {
-    return isExpired(delivery, Date.now(), this.#parts.policy)
+  isExpired({ delivery, destination }: ActiveDelivery): boolean {
+    return isExpired(delivery, Date.now(), destination.policy)
   }
 
   /** A deletion request covers a retry that came due. */
@@ -450,6 +447,10 @@ export class Settler implements DeliverySettler {
     this.#deadLetters.write(work, deadLetterOf(work, kept, now), delivery.body.length, done)
   }
 }
+
+/** That it is due within the window still when it waited to be published. */
+const fits = ({ windowMs }: RetryPolicy, tier: Tier, firstScheduledAt: number | null, now: number): boolean =>
+  now + lingerMs + tier.delayMs <= (firstScheduledAt ?? now) + windowMs
 
 function finishMany(work: Work, result: number, count: number): void {
   for (let left = count; left > 0; left--) work.finishOne(result)

@@ -185,7 +185,7 @@ const settingsForReaders = (settings: SettingsWriter): SettingsWriter => ({
   get state() {
     return stateForReaders(settings.state)
   },
-  hostRefusal: settings.hostRefusal,
+  rules: settings.rules,
   authorAfter: (version) => settings.authorAfter(version),
   catchUp: (signal) => settings.catchUp(signal),
   execute: (command) => settings.execute(command),

@@ -79,7 +79,7 @@ export async function applySettings(
     return text === undefined ? null : givenSecret(text, secrets, sealer)
   })
   const command: ApplyCommand = { type: 'apply_settings', wanted, prune }
-  const plan = planApply(command, state, settings.hostRefusal)
+  const plan = planApply(command, state, settings.rules)
   const faults = [...plansFaults(file, schemaRefusal), ...plan.faults]
   if (faults.length > 0) throw new SettingsRefused(faults)
   const report = reportOf(plan, state, dryRun)

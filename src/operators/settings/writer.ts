@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { ApplyCommand } from '../../core/apply/wanted-settings.ts'
-import type { HostRefusal } from '../../core/delivery/endpoint-url.ts'
 import type { RequestKey, SettingsCommand } from '../../core/settings/commands.ts'
+import type { DeploymentRules } from '../../core/settings/deployment-rules.ts'
 import type { SettingsEvent } from '../../core/settings/events.ts'
 import { faultsText, leadingCode, type Fault } from '../../core/decision.ts'
 import type { SettingsAggregate, SettingsState } from '../../core/settings/settings.ts'
@@ -10,8 +10,8 @@ import { PostriderError } from '../../errors.ts'
 /** The settings log: folded, and followed live. */
 export interface SettingsWriter {
   readonly state: SettingsAggregate
-  /** What its decisions refuse as hosts of URLs. */
-  readonly hostRefusal: HostRefusal
+  /** What its decisions go by beside the settings. */
+  readonly rules: DeploymentRules
   /** Who made the first change after this version; null where that is not remembered any more, or there was none. */
   authorAfter(version: number): ChangeAuthor | null
   /** Resolves once everything is folded that lay in the log at the call. */

@@ -168,6 +168,22 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
   assert.partialDeepStrictEqual(bare, none)
 })
 
+test('a schedule of its own is set, shown and taken away, and one that the deployment lacks is refused with what there is', async (t) => {
+  const cli = await makeSettingsCli(t, { SECRETS_KEY, RETRY_TIERS: '10s,1m,5m', RETRY_WINDOW: '1h' })
+  await cli.json('sources', 'create', '--id', 'shop', '--name', 'Shop')
+  const [made] = await cli.json(
+    ...['destinations', 'create', '--id', 'crm', '--name', 'CRM', '--source', 'shop'],
+    ...['--url', 'https://a.example/', '--retry-window', '30m', '--retry-tiers', '10s,5m'],
+  )
+  assert.partialDeepStrictEqual(made, { retryWindow: '30m', retryTiers: ['10s', '5m'] })
+  const wrong = await cli.run('destinations', 'update', 'crm', '--retry-window', '2h', '--retry-tiers', '30s')
+  assert.equal(wrong.status, 2)
+  for (const part of ['2h is longer than the deployment’s 1h', 'no tier 30s: the deployment has 10s, 1m, 5m'])
+    assert.ok(wrong.stderr.includes(part), wrong.stderr)
+  const [bare] = await cli.json('destinations', 'update', 'crm', '--no-retry-window', '--no-retry-tiers')
+  assert.partialDeepStrictEqual(bare, { retryWindow: null, retryTiers: null })
+})
+
 test('test sends each URL one signed call with its own headers and prints each outcome', async (t) => {
   const cli = await makeSettingsCli(t, { SECRETS_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' })
   const [good, bad] = await Promise.all([startReceiver(t), startReceiver(t)])

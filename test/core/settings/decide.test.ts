@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { defaultOptions, type OptionsEdit } from '../../../src/core/settings/destination-options.ts'
 import type { HeaderEdit, NewSecret, SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
+import { noRules } from '../../../src/core/settings/deployment-rules.ts'
 import { leadingCode } from '../../../src/core/decision.ts'
 import {
   headerPlace,
@@ -626,7 +627,7 @@ test('a source that somebody made under the id of the built-in one stays theirs'
 test('a URL of a host that the deciding process does not allow is refused when it is set, and no later change of it is', () => {
   const hostRefusal = (hostname: string) => (hostname === '10.0.0.5' ? 'the address is not allowed' : null)
   const faults = (command: SettingsCommand, state: SettingsAggregate) => {
-    const decision = decide(command, state, hostRefusal)
+    const decision = decide(command, state, { ...noRules, hostRefusal })
     return decision.accepted ? [] : decision.faults
   }
   const inside = { ...crm, urls: ['https://a.example/', 'http://10.0.0.5/hook?token=t'], headers: [] }
@@ -646,4 +647,25 @@ test('a URL of a host that the deciding process does not allow is refused when i
     faults({ type: 'update_destination', id: 'crm', urls: ['http://10.0.0.5/other'] }, before),
     [{ ...refusal[0], message: 'URL 1: the address is not allowed' }],
   )
+})
+
+test('a schedule that the deployment cannot keep is refused when it is set, and one that stands is left alone', () => {
+  const retryPolicy = { tiers: [{ name: '10s', delayMs: 10_000 }], windowMs: 60_000 }
+  const faults = (options: OptionsEdit, state: SettingsAggregate, rules = { ...noRules, retryPolicy }) => {
+    const decision = decide({ type: 'update_destination', id: 'crm', options }, state, rules)
+    return decision.accepted ? [] : decision.faults.map(({ field }) => field)
+  }
+  const before = after(shop, crm)
+  assert.deepEqual(faults({ retryTiers: ['10s'], retryWindow: '30s' }, before), [])
+  assert.deepEqual(faults({ retryTiers: ['20s'], retryWindow: '2m' }, before), ['retryWindow', 'retryTiers'])
+  assert.deepEqual(faults({ retryWindow: '5s' }, before), ['retryWindow'])
+  const created = decide({ ...crm, options: { retryTiers: ['20s'] } }, after(shop), {
+    ...noRules,
+    retryPolicy,
+  })
+  assert.equal(created.accepted, false)
+  // A process with other tiers set it.
+  const stands = after(shop, { ...crm, options: { retryTiers: ['20s'] } })
+  assert.deepEqual(faults({ traceContext: true }, stands), [])
+  assert.deepEqual(faults({ retryTiers: null }, stands), [])
 })

@@ -79,6 +79,8 @@ test('every wrong option is named at once', () => {
     consent: ['marketing', '', 'marketing'],
     where: 'call.propertis.total > 1',
     drop: ['messageId', 'context.ip', 'context.ip', 'traits..x', 'name.first'],
+    retryWindow: '0m',
+    retryTiers: ['1m', '30', '10s', '60s'],
   })
   assert.deepEqual(
     faults.map(({ field, message }) => `${field}: ${message}`),
@@ -92,6 +94,8 @@ test('every wrong option is named at once', () => {
       'drop: path "context.ip" is named twice',
       'drop: path 4, "traits..x", is not keys with dots between them; a key with a dot goes in double quotes: properties."a.b"',
       'drop: path 5, "name.first", goes into name, which is a text',
+      'retryWindow: "0m" is no duration such as 30m',
+      'retryTiers: "30" is no duration such as 10s',
     ],
   )
   const good = { maxRate: '6/m', maxInFlight: 10, where: 'true', drop: ['traits."a.b"'] }
@@ -120,6 +124,8 @@ test('each option can be set and taken away, and stays as it is when it is not n
     batchWait: '250ms',
     batchFormat: 'lines' as const,
     proxy: 'http://proxy.test:3128',
+    retryWindow: '30m',
+    retryTiers: ['10s', '1m'],
   }
   assert.deepEqual(editOptions(defaultOptions, set), set)
   assert.deepEqual(editOptions(set, {}), set)

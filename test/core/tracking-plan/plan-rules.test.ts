@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decideAny } from '../../../src/core/apply/apply-rules.ts'
-import { anyHost } from '../../../src/core/delivery/endpoint-url.ts'
+import { noRules } from '../../../src/core/settings/deployment-rules.ts'
 import type { SettingsCommand, TrackingPlanCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
 import { evolve } from '../../../src/core/settings/events.ts'
@@ -127,12 +127,12 @@ test('a settings file creates a plan before the sources that point to it, and ch
     wanted: { plans: [plan], sources: [wantedSource], ...rest },
     prune: false,
   }
-  const decision = decideAny(command, initialSettings, anyHost)
+  const decision = decideAny(command, initialSettings, noRules)
   assert(decision.accepted && decision.event?.type === 'settings_applied')
   assert.deepEqual(
     decision.event.events.map(({ type }) => type),
     ['plan_created', 'source_created'],
   )
   const state = evolve(initialSettings, decision.event)
-  assert.deepEqual(decideAny(command, state, anyHost), { accepted: true, event: null })
+  assert.deepEqual(decideAny(command, state, noRules), { accepted: true, event: null })
 })

@@ -9,7 +9,7 @@ import {
 } from '../../../src/forwarder/plan/condition-watch.ts'
 import { DestinationRuntime } from '../../../src/forwarder/plan/destination-runtime.ts'
 import { someCall } from '../../support/calls/calls.ts'
-import { noMetrics } from '../fakes.ts'
+import { noMetrics, somePolicy } from '../fakes.ts'
 
 const call = someCall({ messageId: 'm-1' })
 const place = { topic: 'analytics.calls', partition: 3, offset: 17 }
@@ -26,7 +26,7 @@ function busyFor(ms: number): void {
 const idleFor = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
 function watched(evaluate: CallExpression['evaluate']) {
-  const destination = new DestinationRuntime('crm', noMetrics)
+  const destination = new DestinationRuntime('crm', noMetrics, somePolicy)
   destination.filter = { names: null, consent: null, where: { evaluate } }
   const found: (SlowEvaluation & { destinationId: string })[] = []
   const watch = new ConditionWatch((destinationId, slow) => found.push({ destinationId, ...slow }))

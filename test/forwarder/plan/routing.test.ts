@@ -7,7 +7,7 @@ import type { Destination, SettingsState } from '../../../src/core/settings/sett
 import { Routing } from '../../../src/forwarder/plan/routing.ts'
 import { Dispatcher } from '../../../src/forwarder/send/dispatcher.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
-import { FakeClient, noMetrics, paceBounds } from '../fakes.ts'
+import { FakeClient, noMetrics, paceBounds, somePolicy } from '../fakes.ts'
 import { someSource } from '../../support/sources.ts'
 
 const unused = () => assert.fail('nothing is sent')
@@ -40,8 +40,10 @@ const newRouting = (): Routing =>
       },
     },
     openSecret: () => '',
+    policy: somePolicy,
     limitOf: () => null,
     failed: () => {},
+    lacksTiers: () => {},
   })
 
 const sourceIds = ['web', 'app', 'shop', builtInSourceId]

@@ -10,7 +10,16 @@ import { AssignedPartition } from '../../../src/forwarder/consume/assigned-parti
 import { Routing } from '../../../src/forwarder/plan/routing.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
-import { FakeClient, FakeOwner, noMetrics, paceBounds, record, fetched, wideOpen } from '../fakes.ts'
+import {
+  FakeClient,
+  FakeOwner,
+  noMetrics,
+  paceBounds,
+  record,
+  fetched,
+  somePolicy,
+  wideOpen,
+} from '../fakes.ts'
 import { someSource } from '../../support/sources.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
@@ -88,8 +97,10 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       watch() {},
     },
     openSecret: () => '',
+    policy: somePolicy,
     limitOf: () => null,
     failed: () => {},
+    lacksTiers: () => {},
   })
   routing.apply({
     version: 1,

@@ -10,6 +10,7 @@ import { startReceiver } from '../../support/receivers.ts'
 import {
   connect,
   counted,
+  deadLetterOf,
   dispositions,
   sampleOf,
   samplesOf,
@@ -119,6 +120,45 @@ test('after an absence longer than the window a forwarder makes no attempt, and 
   assert.ok(report.ok)
   const line = report.destinations.find(({ destinationId }) => destinationId === 'crm')!
   assert.deepEqual([line.dead, line.waiting], [ids.length, 0])
+})
+
+test('destinations retry by schedules of their own, beside others that have the deployment’s', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms,700ms,1500ms', RETRY_WINDOW: '10s' })
+  const forwarder = await deployment.forwarder()
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 })
+  const own = {
+    short: { retryWindow: '2s', retryTiers: ['300ms'] },
+    long: { retryTiers: ['700ms', '1500ms', '45s'] },
+  }
+  for (const [id, options] of Object.entries(own)) {
+    await deployment.destination({ id, urls: [`${receiver.url}/${id}`] })
+    await deployment.settings.execute({ type: 'update_destination', id, options })
+  }
+  await connect(deployment, forwarder, { id: 'usual', source: 'shop', urls: [`${receiver.url}/usual`] })
+  await deployment.produce([someCall()])
+  const expired = await deadLetterOf(deployment, forwarder, 'short')
+  assert.equal(expired.reason, 'expired')
+  // The shortest tier would have overshot the window.
+  assert.ok(expired.failedAt + 300 > expired.delivery!.firstAttemptAt! + 2_000)
+  assert.equal(sampleOf(forwarder, dispositions('usual', 'dead_lettered')), 0)
+  const tiersOf = async (id: string) => (await tierRecords(deployment, id)).map(({ tier }) => tier)
+  assert.deepEqual(new Set(await tiersOf('short')), new Set(['300ms']))
+  await until(async () => (await tiersOf('usual')).length >= 3 && (await tiersOf('long')).length >= 3)
+  assert.deepEqual((await tiersOf('usual')).slice(0, 3), ['300ms', '700ms', '1500ms'])
+  assert.deepEqual((await tiersOf('long')).slice(0, 3), ['700ms', '1500ms', '1500ms'])
+  const lines = forwarder.log.filter(({ missing }) => missing !== undefined)
+  assert.deepEqual(
+    lines.map(({ destination, missing, used }) => [destination, missing, used]),
+    [['long', ['45s'], ['700ms', '1500ms']]],
+  )
+  // The window that ends is the destination's too where the forwarder was away meanwhile.
+  await deployment.settings.execute({
+    type: 'update_destination',
+    id: 'long',
+    options: { retryWindow: '2s', retryTiers: null },
+  })
+  await counted(forwarder, dispositions('long', 'dead_lettered'), 1)
 })
 
 test('a tier that is removed from the settings still drains', async (t) => {

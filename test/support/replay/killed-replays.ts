@@ -1,5 +1,5 @@
 // Replays whose process ends before any of its effects, on topics that outlive it.
-import { anyHost } from '../../../src/core/delivery/endpoint-url.ts'
+import { noRules } from '../../../src/core/settings/deployment-rules.ts'
 import assert from 'node:assert/strict'
 import { LedgerPasses } from '../../../src/operators/replay/ledger.ts'
 import { ReplayRunner } from '../../../src/operators/replay/runner.ts'
@@ -139,7 +139,7 @@ function rigOf(
       get state() {
         return world.settings
       },
-      hostRefusal: anyHost,
+      rules: noRules,
       authorAfter: () => null,
       async catchUp() {},
       async execute(command) {
