@@ -270,6 +270,8 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     const { page } = await openPage(t, url, '/sources/shop')
     await page.getByRole('heading', { name: 'Violations of the plan web' }).waitFor()
     const rows = page.getByRole('region', { name: 'violations' }).locator('tbody tr')
+    // The heading is there before its rows are.
+    await rows.nth(1).waitFor()
     const texts = (await rows.allInnerTexts()).map((text) => text.split(/\s*\n\s*|\t/).slice(0, 4))
     assert.deepEqual(texts, [
       ['Bought', 'properties.total', 'type', String(count)],
