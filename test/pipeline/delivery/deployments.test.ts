@@ -9,7 +9,7 @@ import { deploy } from '../../support/deployment/deployment.ts'
 import { until } from '../../support/until.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { uniquePrefix } from '../../support/deployment/rig.ts'
-import { tierRecords } from '../../support/calls/samples.ts'
+import { counted, dispositions, tierRecords } from '../../support/calls/samples.ts'
 
 async function standUp(t: TestContext, name: string, prefix: string) {
   const deployment = await deploy(t, {}, prefix)
@@ -21,12 +21,13 @@ async function standUp(t: TestContext, name: string, prefix: string) {
     return { status: messageId === 'dead' ? 404 : messageId === 'waits' && !isWell ? 503 : 200 }
   })
   await deployment.destination({ urls: [receiver.url], secret: `secret of ${name}` })
-  await deployment.forwarder()
+  const forwarder = await deployment.forwarder()
   const [collector, console] = [await startCollector(deployment), await startConsole(deployment)]
   const { call, ok } = console
   await ok(201, 'POST', '/audiences', { id: 'vip', name: 'VIP', sourceId: 'shop' })
   return {
     deployment,
+    forwarder,
     ok,
     receiver,
     recover: () => void (isWell = true),
@@ -81,6 +82,8 @@ test('two deployments are separate: neither delivers, retries, lists, deletes or
   await a.ok(201, 'POST', '/sources', { id: 'only-a', name: 'Only here' })
   await a.ok(201, 'POST', '/deletions', { userIds: ['ada'] })
   await until(() => a.arrived().has('delete ada'), 60_000, 'the delete call')
+  // Deletions and calls are read from two topics: a retry that comes due before its deletion is read is sent.
+  await counted(a.forwarder, dispositions('crm', 'erased'), 1, 60_000)
   for (const each of [a, b]) each.recover()
   assert.deepEqual(await a.listed('/sources', 'id'), ['shop', 'only-a', 'postrider'])
   assert.deepEqual(await b.listed('/sources', 'id'), ['shop', 'postrider'])
