@@ -1,62 +1,14 @@
 // The pages of docs/senders.md, as a browser runs them.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
-import * as snippet from '@segment/snippet'
-import { build } from 'esbuild'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { launchBrowser } from '../support/browser/chromium.ts'
-import { collected, startCollector, withSource, writeKey } from '../support/calls/collectors.ts'
+import { collected, startCollector, withSource } from '../support/calls/collectors.ts'
 import { startTlsProxy } from '../support/calls/tls-proxy.ts'
 import { deploy } from '../support/deployment/deployment.ts'
-import { codeBlocks, root } from '../support/docs.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { blockWith, segmentsOwn, visitor, ways, website, type Way } from '../support/senders/web-pages.ts'
 import { until } from '../support/until.ts'
-
-const page = 'docs/senders.md'
-
-/** The one block of the page that holds this text, with the key and the collector filled in. */
-function blockWith(language: string, text: string, collector: string, key = writeKey): string {
-  const [code, ...others] = codeBlocks(language, [page]).filter((block) => block.includes(text))
-  assert.ok(code !== undefined && others.length === 0, `${page} has one block with ${text}`)
-  return code.replaceAll(/\bKEY\b/g, key).replaceAll('collector.example.com', collector)
-}
-
-/** The array of a snippet, and the SDK in its place once it is there. */
-const throughWindow =
-  'const sdk = new Proxy({}, { get: (_, name) => (...given) => window.analytics[name](...given) })'
-
-/** What a page does with each of the ways: its markup before the calls, and how it calls the SDK. */
-const ways = {
-  tag: {
-    name: 'one script tag',
-    markup: (collector: string, key?: string) => blockWith('html', '<script async', collector, key),
-    script: () => throughWindow,
-  },
-  npm: {
-    name: 'Segment’s SDK from npm',
-    markup: () => '',
-    script: (collector: string, key?: string) =>
-      `${blockWith('js', '@segment/analytics-next', collector, key)}\nconst sdk = analytics`,
-  },
-  rudder: {
-    name: 'RudderStack’s SDK from npm',
-    markup: () => '',
-    script: (collector: string, key?: string) =>
-      `${blockWith('js', '@rudderstack/analytics-js', collector, key)}\nconst sdk = analytics`,
-  },
-}
-type Way = (typeof ways)[keyof typeof ways]
-
-/** What a page has that sent to Segment, with its host changed and nothing else. */
-const segmentsOwn: Way = {
-  name: 'Segment’s snippet',
-  markup: (host, apiKey = writeKey) => `<script>${snippet.min({ host, apiKey })}</script>`,
-  script: () => throughWindow,
-}
 
 /** Each of these gives one call; the way's own code sends a page view first. */
 const everyCall = `
@@ -69,52 +21,6 @@ sdk.alias('u-1', 'u-0')
 let browser: Browser
 before(async () => (browser = await launchBrowser()))
 after(() => browser.close())
-
-/** Serves a page, from an origin of its own. */
-async function website(t: TestContext, markup: string, script: string): Promise<string> {
-  const bundled = await build({
-    stdin: { contents: script, resolveDir: join(root, 'test') },
-    ...{ bundle: true, write: false, format: 'iife', logLevel: 'silent' },
-  })
-  const code = bundled.outputFiles[0]!.text.replaceAll('</script', '<\\/script')
-  const html = `<!doctype html><meta charset="utf-8"><title>Shop</title><link rel="icon" href="data:,">${markup}<script>${code}</script>`
-  const server = createServer((_request, response) =>
-    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(html),
-  )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/products?id=7`
-}
-
-interface Visit {
-  page: Page
-  /** Hosts that the page asked anything of. */
-  asked: Set<string>
-  /** Errors and warnings of the browser's console. */
-  complaints: string[]
-}
-
-/** Opens a page as a visitor does; `go` loads it. */
-async function visitor(t: TestContext): Promise<Visit> {
-  const context = await browser.newContext({ ignoreHTTPSErrors: true })
-  t.after(() => context.close())
-  const page = await context.newPage()
-  const asked = new Set<string>()
-  const complaints: string[] = []
-  context.on('request', (request) => {
-    const { protocol, host } = new URL(request.url())
-    if (protocol.startsWith('http')) asked.add(host)
-  })
-  page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
-  })
-  page.on('pageerror', (error) => complaints.push(error.message))
-  return { page, asked, complaints }
-}
 
 async function underTest(t: TestContext) {
   const receiver = await startReceiver(t, { secret: 's3cret' })
@@ -132,7 +38,7 @@ for (const way of [...Object.values(ways), segmentsOwn])
     const { receiver, deployment, proxy, pageOf } = await underTest(t)
     await deployment.forwarder()
     const url = await pageOf(way, everyCall)
-    const { page, asked, complaints } = await visitor(t)
+    const { page, asked, complaints } = await visitor(t, browser)
     await page.goto(url)
     const requests = await receiver.waitFor(5, 60_000)
     const bodies = requests.map((request) => request.json())
@@ -166,7 +72,7 @@ for (const way of Object.values(ways))
   test(`${way.name}: calls made while the collector is away arrive once it is back, each once`, async (t) => {
     const { deployment, proxy, pageOf } = await underTest(t)
     const url = await pageOf(way, 'window.sdk = sdk')
-    const { page } = await visitor(t)
+    const { page } = await visitor(t, browser)
     await page.goto(url)
     await until(async () => (await collected(deployment)).length === 1, 30_000, 'the page view')
     proxy.isAway = true
@@ -182,7 +88,7 @@ for (const way of Object.values(ways))
   test(`${way.name}: with a key that no source has, nothing is sent to anybody`, async (t) => {
     const { deployment, proxy, pageOf } = await underTest(t)
     const url = await pageOf(way, everyCall, 'no-such-key')
-    const { page, asked } = await visitor(t)
+    const { page, asked } = await visitor(t, browser)
     let isRefused = false
     page.on('response', (response) => (isRefused ||= response.status() === 404))
     // Chromium keeps from a page what is no script.
@@ -208,7 +114,7 @@ for (const way of [...Object.values(ways), segmentsOwn])
     const { receiver, deployment, pageOf } = await underTest(t)
     await deployment.forwarder()
     const url = await pageOf(way, everyCall)
-    const { page } = await visitor(t)
+    const { page } = await visitor(t, browser)
     await page.addInitScript(blockStorage)
     await page.goto(url)
     await assert.rejects(page.evaluate('localStorage.length'), /Access is denied/)
@@ -223,7 +129,7 @@ for (const way of [...Object.values(ways), segmentsOwn])
 test('a page view of each address that an app shows without loading a page, with its own address', async (t) => {
   const { deployment, pageOf } = await underTest(t)
   const url = await pageOf(ways.npm, blockWith('js', 'pushState', ''))
-  const { page } = await visitor(t)
+  const { page } = await visitor(t, browser)
   await page.goto(url)
   await page.evaluate("history.pushState({}, '', '/cart')")
   await page.evaluate("history.pushState({}, '', '/checkout')")
@@ -241,7 +147,7 @@ test('what waits for a batch when a page closes arrives, once', async (t) => {
     ${blockWith('js', 'batching', proxy.host)}
     window.waits = analytics.track('Left')`
   const url = await website(t, '', script)
-  const { page } = await visitor(t)
+  const { page } = await visitor(t, browser)
   await page.goto(url)
   await page.evaluate('window.waits.then(() => {})')
   assert.deepEqual(await collected(deployment), [])
@@ -257,7 +163,7 @@ test('a page without an SDK sends a call while it closes', async (t) => {
   const collector = await startCollector(deployment)
   const script = blockWith('js', 'sendBeacon', '').replace('http://127.0.0.1:8080', collector.url)
   const url = await website(t, '', `addEventListener('pagehide', () => {${script}})`)
-  const { page } = await visitor(t)
+  const { page } = await visitor(t, browser)
   await page.goto(url)
   await page.goto('about:blank')
   await until(async () => (await collected(deployment)).length === 1, 30_000, 'the call')

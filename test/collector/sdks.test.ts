@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { collected, startCollector, withSource, writeKey } from '../support/calls/collectors.ts'
+import { collected, startCollector, withSource } from '../support/calls/collectors.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { startFront } from '../support/senders/front.ts'
+import { runSdk } from '../support/senders/node-sdks.ts'
 
 /** Of a webhook, as far as the test looks at it. */
 interface Body extends Record<string, unknown> {
@@ -15,20 +14,7 @@ interface Body extends Record<string, unknown> {
   context: { device?: object; ip?: string; locale?: string; library?: { name: string } }
 }
 
-const script = fileURLToPath(new URL('../support/calls/sdk-client.ts', import.meta.url))
 const hourMs = 3_600_000
-
-function runSdk(
-  sdk: string,
-  url: string,
-  skewMs: number,
-  key = writeKey,
-): Promise<{ status: number | null; stderr: string }> {
-  const child = spawn(process.execPath, [script, sdk, url, key, String(skewMs)])
-  let stderr = ''
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
-  return new Promise((resolve) => child.on('close', (status) => resolve({ status, stderr })))
-}
 
 for (const [sdk, skewMs] of [
   ['segment', hourMs],
@@ -41,7 +27,7 @@ for (const [sdk, skewMs] of [
     const collector = await startCollector(deployment)
     await deployment.forwarder()
     const before = Date.now()
-    const { status, stderr } = await runSdk(sdk, collector.url, skewMs)
+    const { status, stderr } = await runSdk(sdk, collector.url, { skewMs })
     assert.equal(status, 0, stderr)
     const requests = await receiver.waitFor(8, 20_000)
     await deployment.drained()
@@ -95,26 +81,26 @@ for (const [sdk, skewMs] of [
   })
 }
 
-for (const sdk of ['segment', 'rudder']) {
+for (const sdk of ['segment', 'rudder'] as const) {
   test(`with a wrong key, or for a disabled source, nothing of the ${sdk} SDK is written, and its program learns of it`, async (t) => {
     const deployment = await deploy(t)
     await withSource(deployment)
     const collector = await startCollector(deployment)
     const front = await startFront(t, collector, {})
     const url = `http://${front.host}`
-    const wrong = await runSdk(sdk, url, 0, 'key-of-nobody')
+    const wrong = await runSdk(sdk, url, { key: 'key-of-nobody' })
     assert.notEqual(wrong.status, 0)
     assert.match(wrong.stderr, /Unauthorized/)
     assert.deepEqual([...new Set(front.answers)], [401])
     front.answers.length = 0
     await deployment.settings.execute({ type: 'disable_source', id: 'shop' })
-    const disabled = await runSdk(sdk, url, 0)
+    const disabled = await runSdk(sdk, url)
     assert.notEqual(disabled.status, 0)
     assert.match(disabled.stderr, /Bad Request/)
     assert.deepEqual([...new Set(front.answers)], [400])
 
     await deployment.settings.execute({ type: 'enable_source', id: 'shop' })
-    const accepted = await runSdk(sdk, url, 0)
+    const accepted = await runSdk(sdk, url)
     assert.equal(accepted.status, 0, accepted.stderr)
     assert.equal((await collected(deployment)).length, 9, 'those of the last run alone')
   })

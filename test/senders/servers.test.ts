@@ -1,90 +1,17 @@
 // SDKs of servers, each in the small program of its folder, as its registry has it: only its address is another.
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { realpathSync } from 'node:fs'
-import { rm, rmdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
 import { suite, test, type TestContext } from 'node:test'
-import { promisify } from 'node:util'
 import { collected, startCollector } from '../support/calls/collectors.ts'
 import { deploy, type Deployment } from '../support/deployment/deployment.ts'
 import { codeBlocks, readPage } from '../support/docs.ts'
-import { needed, type OpsTool } from '../support/ops/tools.ts'
+import { needed } from '../support/ops/tools.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { createAuthority } from '../support/secured/certificates.ts'
 import { startFront, type Front, type Refusal } from '../support/senders/front.ts'
-import { watch, type Watched } from '../support/senders/watched.ts'
+import { senders, started, toolsOf, trusting, type Sender } from '../support/senders/programs.ts'
+import type { Watched } from '../support/senders/watched.ts'
 import { until } from '../support/until.ts'
-
-interface Sender {
-  name: string
-  sdk: string
-  /** Its calls, by type. */
-  types: readonly string[]
-  /** What it adds of its own, by type. */
-  adds?: Record<string, object>
-  /** Where it sends unless it is told another address. */
-  vendor: string
-  /** What it does with calls that are not accepted at first. */
-  refused: 'sends again' | 'gives up'
-  /** It speaks TLS only, and ends no sooner than its input. */
-  isForApps: boolean
-  /** Of its folder: what holds the lines that docs/senders.md shows, and what pins its version, as text before the version. */
-  main: string
-  pin: readonly [file: string, text: string]
-}
-
-const all = ['identify', 'track', 'page', 'screen', 'group', 'alias']
-const onServers = {
-  types: all,
-  vendor: 'https://api.segment.io',
-  refused: 'sends again',
-  isForApps: false,
-} as const
-/** The one that takes longest is first. */
-const senders: readonly Sender[] = [
-  {
-    name: 'kotlin',
-    sdk: 'analytics-kotlin',
-    ...onServers,
-    types: all.filter((type) => type !== 'page'),
-    adds: { screen: { category: '' } },
-    vendor: 'cdn-settings.segment.com',
-    isForApps: true,
-    main: 'Main.kt',
-    pin: ['pom.xml', '<artifactId>core</artifactId>\n      <version>'],
-  },
-  {
-    name: 'go',
-    sdk: 'analytics-go',
-    ...onServers,
-    main: 'main.go',
-    pin: ['go.mod', 'analytics-go/v3 v'],
-  },
-  {
-    name: 'python',
-    sdk: 'segment-analytics-python',
-    ...onServers,
-    main: 'main.py',
-    pin: ['requirements.txt', 'segment-analytics-python=='],
-  },
-  {
-    name: 'java',
-    sdk: 'analytics-java',
-    ...onServers,
-    main: 'Main.java',
-    pin: ['pom.xml', '<artifactId>analytics</artifactId>\n      <version>'],
-  },
-  {
-    name: 'rust',
-    sdk: 'segment for Rust',
-    ...onServers,
-    refused: 'gives up',
-    main: 'src/main.rs',
-    pin: ['Cargo.toml', 'segment = "='],
-  },
-]
 
 /** What arrives of each type, beside what an SDK adds to every call. */
 const arrived: Record<string, object> = {
@@ -98,12 +25,6 @@ const arrived: Record<string, object> = {
 
 /** Some SDKs wait half a minute between two tries, or double what they wait nine times. */
 const longMs = 180_000
-
-const toolsOf = ({ name, isForApps }: Sender): OpsTool[] => [
-  'strace',
-  `sender-${name}`,
-  ...(isForApps || name === 'java' ? (['java'] as const) : []),
-]
 
 interface Given {
   refusals?: Refusal[]
@@ -130,35 +51,6 @@ async function underTest(t: TestContext, sender: Sender, { isEnabled = true, ...
     ...(authority && (await trusting(authority.caFile))),
   })
   return { receiver, deployment, front, program }
-}
-
-async function started(t: TestContext, sender: Sender, env: Record<string, string>, isCutOff = false) {
-  const { path } = needed(...toolsOf(sender))
-  const program = await watch(t, {
-    strace: path('strace'),
-    program: path(`sender-${sender.name}`),
-    env,
-    isCutOff,
-  })
-  // Once it has ended: these run in the order in which they are given, and it writes there until then.
-  t.after(async () => {
-    if (!sender.isForApps) return
-    await rm(`/tmp/analytics-kotlin/${env.WRITE_KEY}`, { recursive: true, force: true })
-    // Unless another one keeps something in it.
-    await rmdir('/tmp/analytics-kotlin').catch(() => {})
-  })
-  return program
-}
-
-/** What makes a JVM trust this authority, and no other. */
-async function trusting(caFile: string): Promise<Record<string, string>> {
-  const store = `${caFile}.p12`
-  const keytool = join(dirname(realpathSync(needed('java').path('java'))), 'keytool')
-  const what = ['-importcert', '-noprompt', '-alias', 'test', '-file', caFile]
-  await promisify(execFile)(keytool, [...what, '-keystore', store, '-storepass', 'trusted'])
-  return {
-    JDK_JAVA_OPTIONS: `-Djavax.net.ssl.trustStore=${store} -Djavax.net.ssl.trustStorePassword=trusted`,
-  }
 }
 
 /** That it asked the front, and nobody else. */

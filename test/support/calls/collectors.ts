@@ -10,7 +10,7 @@ import { silentLog } from '../silent-log.ts'
 
 export interface RunningCollector {
   port: number
-  /** `http://127.0.0.1:<port>` */
+  /** `http://127.0.0.1:<port>`, unless it has another host. */
   url: string
   counts: CollectorCounts
   log: LogLine[]
@@ -45,7 +45,8 @@ export async function startCollector(
   const log = pino({ level: 'debug' }, { write: (line) => void lines.push(JSON.parse(line) as LogLine) })
   const config = { ...deployment.config, collectorPort: 0 }
   const context = contextOf({ config: given.config ?? config, log }, silentLog)
-  const open = openCollector({ ...context, host: '127.0.0.1', ...given })
+  const host = given.host ?? '127.0.0.1'
+  const open = openCollector({ ...context, ...given, host })
   const stopping = new AbortController()
   const ended = open.part.run(stopping.signal)
   let failure: unknown = null
@@ -65,7 +66,7 @@ export async function startCollector(
       return problem() === null
     }, 20_000)
   }
-  return { port, url: `http://127.0.0.1:${port}`, counts: open.counts, log: lines, problem, warning, stop }
+  return { port, url: `http://${host}:${port}`, counts: open.counts, log: lines, problem, warning, stop }
 }
 
 /** The calls that lie in Kafka now. */

@@ -1,6 +1,7 @@
-// A published SDK in a process of its own, whose clock is off: node sdk-client.ts <sdk> <url> <writeKey> <clock's error in ms>.
+// A published SDK in a process of its own, whose clock is off:
+// node sdk-client.ts <sdk> <url> <writeKey> <clock's error in ms> <how long it may take to send, in ms>.
 // It sends one call of each type, one with a time of long ago, and ends.
-const [sdk, url, writeKey, skew] = process.argv.slice(2) as [string, string, string, string]
+const [sdk, url, writeKey, skew, patience] = process.argv.slice(2) as [string, string, string, string, string]
 
 const RealDate = Date
 /** `new Date()` and `Date.now()` are off; a time that is given is what it is. */
@@ -32,7 +33,9 @@ async function segment(): Promise<Sender> {
     console.error(code, reason)
     process.exitCode = 1
   })
-  return Object.assign(client as unknown as Sender, { end: () => client.closeAndFlush({ timeout: 10_000 }) })
+  return Object.assign(client as unknown as Sender, {
+    end: () => client.closeAndFlush({ timeout: Number(patience) }),
+  })
 }
 
 async function rudder(): Promise<Sender> {

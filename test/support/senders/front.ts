@@ -25,6 +25,7 @@ export interface Front {
   answers: number[]
   /** Until then, and after `close`, connections to it are refused. */
   open(): Promise<void>
+  close(): Promise<void>
 }
 
 /** An address at which nothing else of this machine connects or listens: a port of it stays free while nobody listens. */
@@ -33,7 +34,7 @@ export const frontAddress = '127.0.0.2'
 /** What stands between senders and a collector. Each of `refusals` answers one request with calls; then it passes them on. */
 export async function startFront(
   t: TestContext,
-  collector: { port: number },
+  collector: { url: string },
   {
     tls,
     refusals = [],
@@ -58,7 +59,7 @@ export async function startFront(
     }
     const headers = { ...incoming.headers, ...(tls && { 'x-forwarded-proto': 'https' }) }
     const { method, url: path } = incoming
-    const passed = request({ port: collector.port, host: '127.0.0.1', method, path, headers }, (given) => {
+    const passed = request(collector.url, { method, path, headers }, (given) => {
       if (refusal) given.resume().on('end', () => refuse(refusal))
       else answer(given.statusCode!, given.headers, given)
     })
@@ -71,20 +72,23 @@ export async function startFront(
     await once(server, 'listening')
     return (server.address() as { port: number }).port
   }
-  const close = () => {
+  const end = () => {
     server.closeAllConnections()
     server.close()
   }
-  t.after(close)
-  const port = await listen(0)
-  if (isAway) {
-    close()
-    await once(server, 'close')
+  const close = async () => {
+    const closed = once(server, 'close')
+    end()
+    await closed
   }
+  t.after(end)
+  const port = await listen(0)
+  if (isAway) await close()
   return {
     host: `${frontAddress}:${port}`,
     port,
     answers,
     open: async () => void (await listen(port)),
+    close,
   }
 }
