@@ -18,6 +18,7 @@ interface WaitingCalls {
   batch: CallBatch
   type: CallType
   isDuplicate: boolean
+  isFlagged: boolean
   count: number
 }
 
@@ -30,21 +31,29 @@ export class PendingCalls {
     this.#sourceId = sourceId
   }
 
-  add(type: CallType, batch: CallBatch, isDuplicate: boolean): void {
+  add(call: CallsAlike): void {
     const last = this.#waiting.at(-1)
-    if (last?.batch === batch && last.type === type && last.isDuplicate === isDuplicate) last.count++
-    else this.#waiting.push({ batch, type, isDuplicate, count: 1 })
+    if (last !== undefined && areAlike(last, call)) last.count++
+    else this.#waiting.push({ ...call, count: 1 })
   }
 
   /** Whether all of them are written. */
   async end(metrics: CollectorMetrics): Promise<boolean> {
     let allWritten = true
-    for (const { batch, type, isDuplicate, count } of this.#waiting) {
+    for (const { batch, type, isDuplicate, isFlagged, count } of this.#waiting) {
       const written = await batch.written
       if (!written) allWritten = false
       const result = !written ? 'unavailable' : isDuplicate ? 'duplicate' : 'accepted'
       metrics.calls(this.#sourceId, type, result, count)
+      if (isFlagged && result === 'accepted') metrics.flagged(this.#sourceId, type, count)
     }
     return allWritten
   }
 }
+
+type CallsAlike = Omit<WaitingCalls, 'count'>
+const areAlike = (one: CallsAlike, other: CallsAlike): boolean =>
+  one.batch === other.batch &&
+  one.type === other.type &&
+  one.isDuplicate === other.isDuplicate &&
+  one.isFlagged === other.isFlagged

@@ -229,8 +229,9 @@ export class Collector {
         continue
       }
       const { type } = call as { type: CallType }
+      let isBot = false
       if (hygiene !== null) {
-        const isBot = hygiene.isBot(call.context)
+        isBot = hygiene.isBot(call.context)
         if (isBot && hygiene.dropsBots) {
           ofBots++
           this.#metrics.calls(source.id, type, 'bot', 1)
@@ -253,7 +254,7 @@ export class Collector {
       const batch = seen ?? this.#sink.add(call, traceparent)
       if (seen === null) added++
       if (seen === null && hash !== null) recent.begin(scope, call.messageId, hash, batch)
-      pending.add(type, batch, seen !== null)
+      pending.add({ type, batch, isDuplicate: seen !== null, isFlagged: isBot })
     }
     reservation.addCalls(added)
     // A bot uses up none of what its source may send.

@@ -29,4 +29,6 @@ export interface CollectorMetrics {
    * where it says more than the result.
    */
   calls(sourceId: string, type: CallType | null, result: CallResult, count: number, code?: string): void
+  /** Of the calls that were accepted, those that say now that they are a bot's. */
+  flagged(sourceId: string, type: CallType, count: number): void
 }

@@ -246,6 +246,25 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     assert.equal(await isTooWide(narrow.page), false)
   })
 
+  await t.test('what a source flagged as bots’ is on its page, beside what it accepted', async (t) => {
+    const made = await console.ok(201, 'POST', '/sources', { id: 'seo', name: 'SEO', bots: 'flag' })
+    const bot = { authorization: `Basic ${btoa(`${String(made.writeKey)}:`)}`, 'user-agent': 'Googlebot/2.1' }
+    const ofBot = { batch: [track('bot-3'), track('bot-4')] }
+    assert.equal((await post({ url: collectorUrl }, '/v1/b', ofBot, bot)).status, 200)
+    const flagged = async () =>
+      (await console.ok(200, 'GET', '/sources/seo/stats?window=24h')).totals as { flagged: number }
+    await until(async () => (await flagged()).flagged === 2, 30_000)
+    const { page } = await openPage(t, url, '/sources/seo')
+    const outcomes = page.getByRole('region', { name: 'Calls by outcome' }).locator('tbody')
+    await outcomes.waitFor()
+    assert.deepEqual((await outcomes.innerText()).split(/\s*\n\s*/), [
+      'Accepted\t2',
+      'Accepted and flagged: bots\t2',
+      'Duplicates\t0',
+      'Refused\t0',
+    ])
+  })
+
   await t.test('what violates a source’s plan is on its page, and leads to the calls', async (t) => {
     const events = { Bought: { properties: { properties: { total: { type: 'number' } } } } }
     await console.ok(201, 'POST', '/plans', { id: 'web', name: 'Web', events, unknownEvents: 'report' })

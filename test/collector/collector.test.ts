@@ -49,7 +49,10 @@ function underTest(
         return { written: promise }
       },
     },
-    metrics: { calls: (_source, _type, result, count) => void counts.push([result, count]) },
+    metrics: {
+      calls: (_source, _type, result, count) => void counts.push([result, count]),
+      flagged: () => {},
+    },
     rates: new SourceRates(perSecond, () => clock.ms),
     suppressions,
     now: () => now,

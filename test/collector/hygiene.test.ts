@@ -17,7 +17,7 @@ const crawler = { 'user-agent': 'Mozilla/5.0 (compatible; bingbot/2.0; +http://w
 const browser = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' }
 const basic = { authorization: `Basic ${btoa(`${writeKey}:`)}` }
 
-test('addresses are truncated and bots dropped at once when the source says so, and counted', async (t) => {
+test('addresses are truncated, and bots dropped or flagged, at once when the source says so, and counted', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   await withSource(deployment, 'blog')
@@ -71,4 +71,13 @@ test('addresses are truncated and bots dropped at once when the source says so, 
     await post(collector, '/v1/t', track(id), { ...basic, ...crawler })
     return (await contextOf(id)) === '{"bot":true}'
   })
+  collector.counts.takeCollected()
+  const twice = { batch: [track('f-1'), track('f-2'), track('f-1')] }
+  assert.equal((await post(collector, '/v1/b', twice, { ...basic, ...crawler })).status, 200)
+  assert.equal((await post(collector, '/v1/t', track('visitor'), { ...basic, ...browser })).status, 200)
+  // Those flagged are among those accepted.
+  const counted = { type: 'track', accepted: 3, duplicate: 1, refused: 0, flagged: 2 }
+  assert.deepEqual(collector.counts.takeCollected().get('shop')!.types, [counted])
+  await post(collector, '/v1/t', track('another'), { ...basic, ...browser })
+  assert.equal(collector.counts.takeCollected().get('shop')!.types[0]!.flagged, 0, 'each is counted once')
 })

@@ -311,4 +311,14 @@ export const calls: readonly Mutation[] = [
       name: 'a field in the wrong case is rejected with the right one, instead of being dropped',
     },
   },
+  {
+    id: 'repeats-counted-as-flagged',
+    file: 'src/collector/call-batch-sink.ts',
+    find: "if (isFlagged && result === 'accepted')",
+    replace: 'if (isFlagged)',
+    test: {
+      file: 'collector/hygiene.test.ts',
+      name: 'addresses are truncated, and bots dropped or flagged, at once when the source says so, and counted',
+    },
+  },
 ]

@@ -30,6 +30,8 @@ interface SourceCounts {
   summed: number[]
   /** Calls refused since then, by code. */
   refusals: Map<string, number>
+  /** Of the calls accepted since then, those of bots, by type. */
+  flagged: Map<string, number>
 }
 
 const noCalls = (): number[] => new Array<number>(types.length * callResults.length).fill(0)
@@ -51,31 +53,40 @@ export class CollectorCounts implements CollectorMetrics, Exposed {
   }
 
   calls(sourceId: string, type: CallType | null, result: CallResult, count: number, code?: string): void {
-    let source = this.#sources.get(sourceId)
-    if (source === undefined) {
-      if (this.#sources.size >= maxSources && sourceId !== other)
-        return this.calls(other, type, result, count, code)
-      source = { counts: noCalls(), summed: noCalls(), refusals: new Map() }
-      this.#sources.set(sourceId, source)
-    }
+    const source = this.#countsOf(sourceId)
     source.counts[typeIndex.get(type ?? 'unknown')! * callResults.length + resultIndex.get(result)!]! += count
     if (summaryField[result] !== undefined) return
     const reason = code ?? codeOf[result] ?? result
     source.refusals.set(reason, (source.refusals.get(reason) ?? 0) + count)
   }
 
+  flagged(sourceId: string, type: CallType, count: number): void {
+    const { flagged } = this.#countsOf(sourceId)
+    flagged.set(type, (flagged.get(type) ?? 0) + count)
+  }
+
+  #countsOf(sourceId: string): SourceCounts {
+    const known = this.#sources.get(sourceId)
+    if (known !== undefined) return known
+    if (this.#sources.size >= maxSources && sourceId !== other) return this.#countsOf(other)
+    const made = { counts: noCalls(), summed: noCalls(), refusals: new Map(), flagged: new Map() }
+    this.#sources.set(sourceId, made)
+    return made
+  }
+
   /** What came in since the last time, by source; sources of which nothing came are left out. */
   takeCollected(): Map<string, CollectedCounts> {
     const taken = new Map<string, CollectedCounts>()
     for (const [sourceId, source] of this.#sources) {
-      const { counts, summed, refusals } = source
+      const { counts, summed, refusals, flagged } = source
       if (counts.every((count, index) => count === summed[index])) continue
       taken.set(sourceId, {
-        types: typesOf(counts, summed),
+        types: typesOf(counts, summed, flagged),
         refusals: [...refusals].map(([reason, count]) => ({ reason, count })),
       })
       source.summed = [...counts]
       source.refusals = new Map()
+      source.flagged = new Map()
     }
     return taken
   }
@@ -107,10 +118,20 @@ function lines(source: string, counts: readonly number[]): string {
 }
 
 /** The differences, by type. */
-function typesOf(counts: readonly number[], before: readonly number[]): CollectedType[] {
+function typesOf(
+  counts: readonly number[],
+  before: readonly number[],
+  flagged: ReadonlyMap<string, number>,
+): CollectedType[] {
   const found: CollectedType[] = []
   for (const [at, type] of types.entries()) {
-    const sums: CollectedType = { type, accepted: 0, duplicate: 0, refused: 0 }
+    const sums: CollectedType = {
+      type,
+      accepted: 0,
+      duplicate: 0,
+      refused: 0,
+      flagged: flagged.get(type) ?? 0,
+    }
     for (const [place, result] of callResults.entries()) {
       const index = at * callResults.length + place
       sums[summaryField[result] ?? 'refused'] += counts[index]! - before[index]!

@@ -111,6 +111,8 @@ export interface CollectedType {
   accepted: number
   duplicate: number
   refused: number
+  /** Of those accepted: flagged as a bot's. */
+  flagged: number
 }
 
 /** Counts of one source since the last summary. */

@@ -58,10 +58,11 @@ export function countsOfTally(tally: DestinationTally, isPlanned: boolean): Roll
 
 export function countsOfCollected({ types, refusals }: CollectedCounts): RollupCounts {
   const counts: RollupCounts = {}
-  for (const { type, accepted, duplicate, refused } of types) {
+  for (const { type, accepted, duplicate, refused, flagged } of types) {
     put(counts, `accepted/${type}`, accepted)
     put(counts, `duplicate/${type}`, duplicate)
     put(counts, `refused/${type}`, refused)
+    put(counts, `flagged/${type}`, flagged)
   }
   for (const { reason, count } of refusals) put(counts, `code/${reason}`, count)
   return counts

@@ -36,6 +36,8 @@ export interface SourceFigures {
   accepted: number
   duplicate: number
   refused: number
+  /** Of those accepted: flagged as a bot's. */
+  flagged: number
 }
 
 export interface CollectedFigures extends SourceFigures {
@@ -95,7 +97,7 @@ export function destinationFiguresOf(counts: RollupCounts): DestinationFigures {
 export const compareUrls = (a: string, b: string): number => a.length - b.length || (a < b ? -1 : 1)
 
 export function sourceFiguresOf(counts: RollupCounts): SourceFigures {
-  const figures: SourceFigures = { accepted: 0, duplicate: 0, refused: 0 }
+  const figures = noFigures()
   for (const [name, count] of Object.entries(counts)) {
     const what = name.split('/')[0]!
     if (isCollected(what)) figures[what] += count
@@ -111,7 +113,7 @@ export function collectedFiguresOf(counts: RollupCounts): CollectedFigures {
     if (what === 'code') refusals.set(which, count)
     if (!isCollected(what)) continue
     let type = types.get(which)
-    if (!type) types.set(which, (type = { accepted: 0, duplicate: 0, refused: 0 }))
+    if (!type) types.set(which, (type = noFigures()))
     type[what] += count
   }
   return {
@@ -123,8 +125,9 @@ export function collectedFiguresOf(counts: RollupCounts): CollectedFigures {
   }
 }
 
-const isCollected = (what: string): what is keyof SourceFigures =>
-  what === 'accepted' || what === 'duplicate' || what === 'refused'
+const noFigures = (): SourceFigures => ({ accepted: 0, duplicate: 0, refused: 0, flagged: 0 })
+
+const isCollected = (what: string): what is keyof SourceFigures => Object.hasOwn(noFigures(), what)
 
 const noBuckets = (): number[] => new Array<number>(attemptBuckets.length + 1).fill(0)
 

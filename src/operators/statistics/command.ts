@@ -94,20 +94,22 @@ export function destinationPage(stats: DestinationStats): string {
   return parts.join('\n\n')
 }
 
+/** What is always shown of what came in. */
+const collectedFields = ['accepted', 'duplicate', 'refused'] as const
+
 export function sourcePage(stats: SourceStats): string {
   const { sourceId, totals, points } = stats
   const accepted = points.map((point) => point.accepted)
   const filled = points.filter((point) => point.accepted + point.duplicate + point.refused > 0)
+  const fields = [...collectedFields, ...(totals.flagged > 0 ? (['flagged'] as const) : [])]
   const parts = [
     `${printable(sourceId)}: ${spanText(stats)}`,
     `accepted  |${sparkline(accepted)}| at most ${Math.max(...accepted, 0)} per point`,
     table(
-      ['type', 'accepted', 'duplicate', 'refused'],
+      ['type', ...fields],
       [...totals.types, { ...totals, type: 'in all' }].map((each) => [
         each.type,
-        each.accepted,
-        each.duplicate,
-        each.refused,
+        ...fields.map((field) => each[field]),
       ]),
     ),
   ]
@@ -116,8 +118,8 @@ export function sourcePage(stats: SourceStats): string {
   if (filled.length > 0)
     parts.push(
       table(
-        ['from', 'accepted', 'duplicate', 'refused'],
-        filled.map(({ at, ...point }) => [at, point.accepted, point.duplicate, point.refused]),
+        ['from', ...fields],
+        filled.map(({ at, ...point }) => [at, ...fields.map((field) => point[field])]),
       ),
     )
   return parts.join('\n\n')
@@ -132,7 +134,7 @@ export function totalPage(stats: TotalStats): string {
   return [
     `all: ${spanText(stats)}`,
     [line('accepted', 'accepted'), line('delivered', 'delivered'), line('failed', 'failed')].join('\n'),
-    table(['accepted', 'duplicate', 'refused'], [[totals.accepted, totals.duplicate, totals.refused]]),
+    table(collectedFields, [collectedFields.map((field) => totals[field])]),
     deliveriesTable('', [['in all', totals]]),
   ].join('\n\n')
 }

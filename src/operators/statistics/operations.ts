@@ -68,7 +68,12 @@ export const urlSchema = z
   })
   .meta({ id: 'UrlFigures' })
 
-export const collectedShape = { accepted: count, duplicate: count, refused: count }
+export const collectedShape = {
+  accepted: count,
+  duplicate: count,
+  refused: count,
+  flagged: count.describe('Of those accepted: flagged as a bot’s.'),
+}
 
 export const refusalsShape = { refusals: byName.describe('By the code of the answer.') }
 

@@ -169,7 +169,7 @@ const collected = deliveryEvent('collected', 8, {
     sequence: 7,
     from: 1_700_000_000_000,
     to: 1_700_000_010_000,
-    types: [{ type: 'track', accepted: 5, duplicate: 1, refused: 2 }],
+    types: [{ type: 'track', accepted: 5, duplicate: 1, refused: 2, flagged: 3 }],
     refusals: [{ reason: 'invalid_call', count: 2 }],
   },
 })

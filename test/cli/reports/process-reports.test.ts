@@ -96,7 +96,7 @@ test('every ten seconds there is a heartbeat, and a summary of each source of wh
         sequence: 1,
         from: 1_000_000,
         to: 1_010_000,
-        types: [{ type: 'track', accepted: 3, duplicate: 0, refused: 0 }],
+        types: [{ type: 'track', accepted: 3, duplicate: 0, refused: 0, flagged: 0 }],
         refusals: [],
       },
       {
@@ -106,8 +106,8 @@ test('every ten seconds there is a heartbeat, and a summary of each source of wh
         from: 1_000_000,
         to: 1_010_000,
         types: [
-          { type: 'page', accepted: 0, duplicate: 0, refused: 1 },
-          { type: 'unknown', accepted: 0, duplicate: 0, refused: 2 },
+          { type: 'page', accepted: 0, duplicate: 0, refused: 1, flagged: 0 },
+          { type: 'unknown', accepted: 0, duplicate: 0, refused: 2, flagged: 0 },
         ],
         refusals: [
           { reason: 'invalid_json', count: 2 },
@@ -123,7 +123,7 @@ test('every ten seconds there is a heartbeat, and a summary of each source of wh
         sequence: 3,
         from: 1_020_000,
         to: 1_020_000,
-        types: [{ type: 'track', accepted: 1, duplicate: 1, refused: 0 }],
+        types: [{ type: 'track', accepted: 1, duplicate: 1, refused: 0, flagged: 0 }],
         refusals: [],
       },
     ],

@@ -36,7 +36,7 @@ const collected = (sequence: number): DeliveryEvent =>
     sourceId: 'shop',
     collected: {
       ...{ instance: 'i', sequence, from: 50_000, to: 60_000, refusals: [] },
-      types: [{ type: 'track', accepted: 1, duplicate: 0, refused: 0 }],
+      types: [{ type: 'track', accepted: 1, duplicate: 0, refused: 0, flagged: 0 }],
     },
   })
 

@@ -138,10 +138,11 @@ interface Outcome {
 const dropped: Readonly<Record<string, string>> = { bot: 'bots', suppressed: 'suppressed users' }
 
 /** Calls that were not taken by their reason, most first. */
-function outcomesOf({ totals: { accepted, duplicate, refusals } }: SourceStatsAnswer): Outcome[] {
+function outcomesOf({ totals: { accepted, flagged, duplicate, refusals } }: SourceStatsAnswer): Outcome[] {
   const reasons = Object.entries(refusals).toSorted(([, a], [, b]) => b - a)
   return [
     { name: 'Accepted', count: accepted },
+    ...(flagged > 0 ? [{ name: 'Accepted and flagged: bots', count: flagged }] : []),
     { name: 'Duplicates', count: duplicate },
     ...(reasons.length === 0 ? [{ name: 'Refused', count: 0 }] : []),
     ...reasons.map(([code, count]) =>
