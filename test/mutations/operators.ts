@@ -175,4 +175,14 @@ export const operators: readonly Mutation[] = [
       name: 'an endpoint that is down is shown by name',
     },
   },
+  {
+    id: 'pages-take-the-room-of-events',
+    file: 'src/operators/catalogue/database.ts',
+    find: 'isNamedByPlace(type) ? this.#maxLength / 2 : this.#maxLength',
+    replace: 'this.#maxLength',
+    test: {
+      file: 'core/catalogue/event-schemas.test.ts',
+      name: 'pages and screens whose names change with each call crowd out no event, of their source or of another',
+    },
+  },
 ]

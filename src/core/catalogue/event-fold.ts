@@ -36,8 +36,11 @@ export interface SeenCalls {
   shape: CallShape
 }
 
-/** Events of a source that are kept. */
-export const maxEvents = 2_000
+/** Whether its name may be of one call alone (`/order/123`), and not of what many do. */
+export const isNamedByPlace = (type: CallType): boolean => type === 'page' || type === 'screen'
+
+/** Events of a type that are kept of a source: those of one type take nothing from another. */
+export const maxEventsOf = (type: CallType): number => (isNamedByPlace(type) ? 500 : 2_000)
 
 /** Null of a call that no destination can get, and of one whose name is too long to be one. */
 export function eventKeyOf({

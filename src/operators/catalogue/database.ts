@@ -5,7 +5,8 @@ import {
   addCalls,
   fieldsOfText,
   fieldsText,
-  maxEvents,
+  isNamedByPlace,
+  maxEventsOf,
   noCalls,
   type EventKey,
   type SeenCalls,
@@ -30,7 +31,7 @@ const maxLength = 64_000_000
 export const dropCatalogue =
   'DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS event_sources; DROP TABLE IF EXISTS events_known'
 export const createCatalogue = `
-  CREATE TABLE event_sources (source TEXT PRIMARY KEY, events INTEGER NOT NULL, omitted INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE event_sources (source TEXT PRIMARY KEY, omitted INTEGER NOT NULL) WITHOUT ROWID;
   CREATE TABLE events (source TEXT, type TEXT, name TEXT, calls INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, field_count INTEGER NOT NULL, fields TEXT NOT NULL, omitted INTEGER NOT NULL,
     UNIQUE (source, type, name));
@@ -75,27 +76,32 @@ export class CatalogueTables {
   }
 
   #takeOf(sourceId: string, calls: readonly (CataloguedCall & { timestamp: number })[]): void {
-    const known = this.#db.prepare('SELECT events, omitted FROM event_sources WHERE source = ?').get(sourceId)
+    const known = this.#db.prepare('SELECT omitted FROM event_sources WHERE source = ?').get(sourceId)
     if (!known && this.#sources() >= maxSources) return
-    let [events, omitted] = [Number(known?.events ?? 0), Number(known?.omitted ?? 0)]
-    const mayGrow = this.#length() < this.#maxLength
+    let omitted = Number(known?.omitted ?? 0)
+    const counts = new Map<CallType, number>()
+    const length = this.#length()
     let grown = 0
     const byEvent = Map.groupBy(calls, ({ event }) => event && JSON.stringify([event.type, event.name]))
     for (const [key, its] of byEvent) {
       if (key === null) omitted += its.length
       else {
         const event = its[0]!.event!
+        const { type } = event
         const row = this.#rowOf(sourceId, event)
-        if (!row && (events >= maxEvents || !mayGrow)) omitted += its.length
+        // Those of pages and screens leave half of it to what they are not to crowd out.
+        const mayGrow = length < (isNamedByPlace(type) ? this.#maxLength / 2 : this.#maxLength)
+        const count = counts.get(type) ?? this.#count(sourceId, type)
+        if (!row && (count >= maxEventsOf(type) || !mayGrow)) omitted += its.length
         else {
-          if (!row) events++
+          counts.set(type, row ? count : count + 1)
           grown +=
             this.#put(sourceId, event, withCalls(row ? eventOf(row) : noCalls(), its, mayGrow)) -
             lengthOf(row)
         }
       }
     }
-    this.#db.prepare('INSERT OR REPLACE INTO event_sources VALUES (?, ?, ?)').run(sourceId, events, omitted)
+    this.#db.prepare('INSERT OR REPLACE INTO event_sources VALUES (?, ?)').run(sourceId, omitted)
     this.#db.prepare('UPDATE events_known SET length = length + ?').run(grown)
   }
 
@@ -130,6 +136,14 @@ export class CatalogueTables {
 
   #sources(): number {
     return Number(this.#db.prepare('SELECT count(*) AS count FROM event_sources').get()!.count)
+  }
+
+  #count(sourceId: string, type: CallType): number {
+    return Number(
+      this.#db
+        .prepare('SELECT count(*) AS count FROM events WHERE source = ? AND type = ?')
+        .get(sourceId, type)!.count,
+    )
   }
 
   #length(): number {

@@ -42,7 +42,7 @@ export const eventListSchema = z
       .number()
       .int()
       .describe(
-        'Calls that are of none of them: beyond the bounds (2,000 events), or of no form that can be delivered.',
+        'Calls that are of none of them: beyond the bounds (2,000 events of a type, 500 pages and 500 screens), or of no form that can be delivered.',
       ),
   })
   .meta({ id: 'EventList' })

@@ -419,7 +419,7 @@ export interface TracePosition {
 }
 
 /** Every change of the tables, or of the JSON in them, changes this number: the view is then rebuilt. */
-const form = 8
+const form = 9
 
 /** Takes a key and its row. */
 export const putKey = (segmentBits: number): string =>

@@ -17,7 +17,7 @@ import {
   eventKeyOf,
   fieldsOfText,
   fieldsText,
-  maxEvents,
+  maxEventsOf,
   mergeEvents,
   noCalls,
   type EventKey,
@@ -292,7 +292,7 @@ test('beyond the bounds of events and fields calls are counted, and nothing more
     { ...entry('x'), event: eventKeyOf(someCall({ event: 'x'.repeat(256) })) },
   ])
   const { events, omittedCalls } = tables.eventsOf('shop')
-  assert.deepEqual([events.length, omittedCalls], [maxEvents, 1_002])
+  assert.deepEqual([events.length, omittedCalls], [maxEventsOf('track'), 1_002])
   assert.equal(events.find(({ name }) => name === 'e-0')!.calls, 2)
   const [event] = seen(
     Array.from({ length: 10 }, (_, call) =>
@@ -311,5 +311,37 @@ test('beyond the bounds of events and fields calls are counted, and nothing more
   full.take([{ ...entry('e-0'), shape: shapes.of(someCall({ properties: '{"another":1}' })) }])
   const [known] = full.wholeEventsOf('shop', ({ name }) => name === 'e-0')
   assert.deepEqual([known!.event.calls, known!.event.fields.size, known!.event.omittedFields], [4, 0, 2])
+  db.close()
+})
+
+test('pages and screens whose names change with each call crowd out no event, of their source or of another', () => {
+  const db = new DatabaseSync(':memory:')
+  db.exec(createCatalogue)
+  const maxLength = 500_000
+  const tables = new CatalogueTables(db, maxLength)
+  const shape = shapes.of(someCall())
+  const entry = (type: 'page' | 'screen' | 'track', name: string, sourceId = 'shop') => ({
+    sourceId,
+    event: eventKeyOf(someCall({ type, event: name, name })),
+    shape,
+    timestamp: 5,
+  })
+  const many = (type: 'page' | 'screen', sourceId?: string) =>
+    Array.from({ length: 600 }, (_, at) => entry(type, `/order/${at}`, sourceId))
+  tables.take([...many('page'), ...many('screen')])
+  tables.take([...many('page').reverse(), entry('page', '/order/7')])
+  const count = (type: string) => tables.eventsOf('shop').events.filter((each) => each.type === type).length
+  assert.deepEqual([count('page'), count('screen')], [500, 500])
+  assert.equal(tables.eventsOf('shop').omittedCalls, 300)
+  tables.take(Array.from({ length: 100 }, (_, at) => entry('track', `Event ${at}`)))
+  assert.equal(count('track'), 100)
+  // Nor by what they take of all that is kept.
+  let last = 0
+  const keptOf = (sourceId: string) => tables.eventsOf(sourceId).events.map(({ name }) => name)
+  do tables.take(many('page', `source-${++last}`))
+  while (keptOf(`source-${last}`).length > 0 && last < 100)
+  assert.deepEqual([keptOf('source-1').length, keptOf(`source-${last}`).length], [500, 0])
+  tables.take([entry('track', 'Signed Up', `source-${last}`)])
+  assert.deepEqual(keptOf(`source-${last}`), ['Signed Up'])
   db.close()
 })
