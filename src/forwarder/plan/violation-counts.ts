@@ -3,7 +3,7 @@ import type { Violation } from '../../core/tracking-plan/plan-check.ts'
 
 /** Violations that are told apart between two reports; the rest of a source's are counted as `other`. */
 const maxKeys = 200
-/** Calls that are named for each. */
+/** Calls that are named for each: the newest, the newest first. */
 const maxSamples = 10
 
 /** Whose calls violate which plan, and what is done about it. */
@@ -24,7 +24,8 @@ export class ViolationCounts {
       count.count++
       count.lastAt = Math.max(count.lastAt, now)
       const { messageIds } = count
-      if (messageIds.length < maxSamples && messageIds.at(-1) !== messageId) messageIds.push(messageId)
+      if (messageIds[0] !== messageId) messageIds.unshift(messageId)
+      if (messageIds.length > maxSamples) messageIds.pop()
     }
   }
 

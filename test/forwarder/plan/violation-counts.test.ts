@@ -5,11 +5,11 @@ import { ViolationCounts } from '../../../src/forwarder/plan/violation-counts.ts
 const by = { sourceId: 'shop', planId: 'web', mode: 'report' } as const
 const violation = (event: string) => ({ event, path: 'properties.total', rule: 'type' })
 
-test('violations that are alike are one count, with the first ten calls and the time of the last', () => {
+test('violations that are alike are one count, with the last ten calls, the newest first, and the time of the last', () => {
   const counts = new ViolationCounts()
   for (let call = 1; call <= 12; call++) counts.add(by, [violation('Order')], `m${call}`, call * 1_000)
   counts.add({ ...by, mode: 'block' }, [violation('Order')], 'm13', 13_000)
-  const messageIds = Array.from({ length: 10 }, (_, index) => `m${index + 1}`)
+  const messageIds = Array.from({ length: 10 }, (_, index) => `m${12 - index}`)
   assert.deepEqual(counts.take(), [
     { ...by, ...violation('Order'), count: 12, lastAt: 12_000, messageIds },
     { ...by, mode: 'block', ...violation('Order'), count: 1, lastAt: 13_000, messageIds: ['m13'] },
