@@ -101,10 +101,14 @@ export class CallPlanner implements Planner {
   }
 
   endpointsOf({ value, offset, problem }: FetchedRecord, topic: string): readonly EndpointQueue[] {
-    const call = problem === null ? this.#parts.decoder.tryDecode(value) : undefined
+    const decoded = problem === null ? this.#parts.decoder.tryDecode(value) : undefined
+    if (decoded === undefined) return []
+    const { call } = checkCall(decoded)
     const route = call && this.#routeOf(call)
     if (!call || !route?.enabled || !allowsWebhooks(call)) return []
+    if (this.#parts.suppressed.isCallSuppressed(call)) return []
     const place = () => ({ topic, partition: null, offset })
+    if (this.#parts.plans.findingsOf(call, place)?.isBlocked) return []
     return this.#chosenFor(call, route, place).destinations.flatMap((destination) => destination.endpoints)
   }
 
