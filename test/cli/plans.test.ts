@@ -2,11 +2,15 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { openDrafts } from '../../src/operators/plans/kafka.ts'
 import { someCall } from '../support/calls/calls.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { runCommand } from '../support/deployment/deployment-cli.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 import { makeSettingsCli } from '../support/deployment/settings-cli.ts'
+import { startReceiver } from '../support/receivers.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { until } from '../support/until.ts'
 
 const plan = `id: web
 name: Web shop
@@ -144,7 +148,7 @@ test('a draft is made from calls that came in, can be created, and says what it 
   const run = (input: string, ...args: string[]) => runCommand(t, deployment, input, ...args)
   const { status, stdout, stderr } = await run('', 'plans', 'draft', '--source', 'shop', '--since', '1h')
   assert.equal(status, 0, stderr)
-  assert.match(stdout, /^# Drafted from 2 calls, found in 3 records\. /)
+  assert.match(stdout, /^# Drafted from 2 calls, found in all 3 records since \d{4}-\d\d-\d\dT[\d:.]+Z\. /)
   const created = await run(stdout, 'plans', 'create', '--file', '-', '--json')
   assert.equal(created.status, 0, created.stderr)
   const { id, name, events, unknownEvents } = JSON.parse(created.stdout) as Record<string, unknown>
@@ -160,4 +164,65 @@ test('a draft is made from calls that came in, can be created, and says what it 
   })
   const unknown = await run('', 'plans', 'draft', '--source', 'nobody')
   assert.deepEqual([unknown.status, unknown.stderr.includes('source "nobody" does not exist')], [1, true])
+})
+
+test('a draft says how far back it looked, where there is more than it looks at, and describes context when told to', async (t) => {
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
+  await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
+  const ids = ['a', 'b', 'c', 'd']
+  for (const messageId of ids)
+    await deployment.produce([someCall({ messageId, event: messageId, context: '{"app":{"build":7}}' })])
+  const records = await deployment.read(deployment.topics.calls)
+  const drafts = openDrafts({ ...deployment, log: silentLog }, deployment.settings, 2)
+  const { signal } = new AbortController()
+  const draft = (since: number, hasContext: boolean) =>
+    drafts('shop', since, { hasContext, signal, progress() {} })
+  const { looked, total, lookedSince, events } = await draft(0, true)
+  assert.deepEqual([looked, total, lookedSince], [2, 4, records[2]!.timestamp])
+  assert.deepEqual(Object.keys(events).toSorted(), ['c', 'd'])
+  const app = { type: 'object', required: ['build'], properties: { build: { type: 'number' } } }
+  assert.deepEqual(events.c!.context, { type: 'object', required: ['app'], properties: { app } })
+  const usual = await draft(records[3]!.timestamp, false)
+  assert.deepEqual([usual.total, usual.lookedSince], [1, records[3]!.timestamp])
+  assert.equal(usual.events.d!.context, undefined)
+})
+
+test('violations are listed with their newest call, of all plans or of one', async (t) => {
+  const receiver = await startReceiver(t)
+  const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t) })
+  const run = (input: string, ...args: string[]) => runCommand(t, deployment, input, ...args)
+  assert.equal((await run('', 'plans', 'violations')).stdout, 'no violations\n')
+  assert.equal((await run(plan, 'plans', 'create', '--file', '-')).status, 0)
+  await deployment.destination({ urls: [receiver.url] })
+  assert.equal((await run('', 'sources', 'update', 'shop', '--plan', 'web')).status, 0)
+  await deployment.forwarder()
+  const wrong = { event: 'Order Completed', properties: '{"order_id":"O-1","total":"x"}' }
+  await deployment.produce([
+    someCall({ messageId: 'first', ...wrong }),
+    someCall({ messageId: 'second', ...wrong }),
+    someCall({ messageId: 'unknown', event: '\u001b[31mOrder' }),
+  ])
+  await receiver.waitFor(3, 20_000)
+  let printed = ''
+  await until(
+    async () => {
+      printed = (await run('', 'plans', 'violations', '--plan', 'web', '--since', '1h')).stdout
+      return printed.split('\n').length === 4
+    },
+    20_000,
+    'two lines below the head',
+  )
+  const [head, order, unknown] = printed.split('\n').map((line) => line.trim().split(/ {2,}/))
+  assert.deepEqual(head, [
+    'COUNT',
+    ...['SOURCE', 'PLAN', 'EVENT', 'PATH', 'RULE', 'MODE', 'LAST SEEN', 'LAST CALL'],
+  ])
+  const withoutTime = (cells: readonly string[]) => cells.toSpliced(7, 1)
+  assert.deepEqual(withoutTime(order!), [
+    '2',
+    ...['shop', 'web', 'Order Completed', 'properties.total', 'type', 'report', 'second'],
+  ])
+  assert.deepEqual(withoutTime(unknown!).slice(4), ['-', 'unknown_event', 'report', 'unknown'])
+  assert.ok(!printed.includes('\u001b'), 'what a sender chose is nothing to a terminal')
+  assert.equal((await run('', 'plans', 'violations', '--plan', 'other')).stdout, 'no violations\n')
 })

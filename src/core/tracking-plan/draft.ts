@@ -2,7 +2,13 @@ import { callTypes, type AnalyticsCall, type CallType } from '../call/analytics-
 import { parseJson } from '../json/parse-json.ts'
 import { maxCheckedLength } from './plan-check.ts'
 import { maxEventLength, maxEvents, maxPlanBytes } from './plan-rules.ts'
-import type { EventRules, JsonSchema, TrackingPlan } from './tracking-plan.ts'
+import {
+  checkedMaps,
+  type CheckedMap,
+  type EventRules,
+  type JsonSchema,
+  type TrackingPlan,
+} from './tracking-plan.ts'
 
 /** Levels of objects and lists that are described. */
 const maxDepth = 6
@@ -71,12 +77,13 @@ class Shape {
   }
 }
 
-const draftedMaps = ['properties', 'traits'] as const
-type DraftedMap = (typeof draftedMaps)[number]
+/** Without `context`, which is much, and the same for most events. */
+const usualMaps: readonly CheckedMap[] = ['properties', 'traits']
 
 interface DraftedEvent {
   calls: number
-  maps: Record<DraftedMap, Shape>
+  /** In the order of the draft's maps. */
+  shapes: readonly Shape[]
 }
 
 /** What a draft was made from. */
@@ -89,38 +96,45 @@ export interface DraftFacts {
 
 /**
  * A plan that the calls which it was made from do not violate: of each property the types that it had, required where it
- * was always there. Context is not described: it is much, and the same for most events.
+ * was always there.
  */
 export class PlanDraft {
+  readonly #maps: readonly CheckedMap[]
   readonly #events = new Map<string, DraftedEvent>()
   #omitted = 0
 
-  add(call: Pick<AnalyticsCall, 'type' | 'event' | DraftedMap>): void {
+  constructor({ hasContext = false }: { hasContext?: boolean } = {}) {
+    this.#maps = hasContext ? checkedMaps : usualMaps
+  }
+
+  add(call: Pick<AnalyticsCall, 'type' | 'event' | CheckedMap>): void {
     const { type, event } = call
     if (type === 'delete' || type === 'unknown') return
     const isNamed = type === 'track' && event !== null && !callTypes.includes(event as CallType)
     const key = isNamed ? event : type
-    const maps = valuesOf(call)
-    if (maps === null || !this.#hasRoomFor(key)) {
+    const values = valuesOf(call, this.#maps)
+    if (values === null || !this.#hasRoomFor(key)) {
       this.#omitted++
       return
     }
     let drafted = this.#events.get(key)
     if (!drafted) {
-      drafted = { calls: 0, maps: { properties: new Shape(), traits: new Shape() } }
+      drafted = { calls: 0, shapes: this.#maps.map(() => new Shape()) }
       this.#events.set(key, drafted)
     }
     drafted.calls++
-    for (const map of draftedMaps) drafted.maps[map].add(maps[map])
+    for (const [index, shape] of drafted.shapes.entries()) shape.add(values[index])
   }
 
   /** Events with most calls first. */
   plan(): Pick<TrackingPlan, 'events' | 'unknownEvents'> & DraftFacts {
     const events: Record<string, EventRules> = {}
     let [bytes, calls, omitted] = [0, 0, this.#omitted]
-    for (const [name, { calls: its, maps }] of [...this.#events].sort(([, a], [, b]) => b.calls - a.calls)) {
-      const described = draftedMaps.flatMap((map) => {
-        const schema = maps[map].schema()
+    for (const [name, { calls: its, shapes }] of [...this.#events].sort(
+      ([, a], [, b]) => b.calls - a.calls,
+    )) {
+      const described = this.#maps.flatMap((map, index) => {
+        const schema = shapes[index]!.schema()
         return typeof schema === 'object' && 'properties' in schema ? [[map, schema] as const] : []
       })
       const rules = Object.fromEntries(described)
@@ -142,15 +156,17 @@ export class PlanDraft {
   }
 }
 
-/** Null where the call would not be checked. */
-function valuesOf(call: Pick<AnalyticsCall, DraftedMap>): Record<DraftedMap, unknown> | null {
+/** One for each map; null where the call would not be checked. */
+function valuesOf(
+  call: Pick<AnalyticsCall, CheckedMap>,
+  maps: readonly CheckedMap[],
+): readonly unknown[] | null {
   try {
-    const [properties, traits] = draftedMaps.map((map) => {
+    return maps.map((map) => {
       const text = call[map]
       if (text !== null && text.length > maxCheckedLength) throw new RangeError('it is too long')
       return text === null ? {} : parseJson(text)
     })
-    return { properties, traits }
   } catch {
     return null
   }

@@ -104,8 +104,11 @@ const violations: CommandShape = {
 
 /** A file for `plans create`. */
 const draft: CommandShape = {
-  text({ plan, calls, omitted, looked, total }: DraftView) {
-    const all = looked < total ? `the newest ${looked} of ${total} records` : `${total} records`
+  text({ plan, calls, omitted, looked, total, lookedSince }: DraftView) {
+    const all =
+      looked < total
+        ? `the newest ${looked} of ${total} records: in all since ${lookedSince}, and in some before`
+        : `all ${total} records since ${lookedSince}`
     const left = omitted === 0 ? '' : `; ${omitted} calls are not described`
     const head = `# Drafted from ${calls} calls, found in ${all}${left}. Look it through, and create it:\n`
     const next = `# postrider plans create --file plan.yml; then postrider sources update ${plan.id} --plan ${plan.id}\n`

@@ -62,6 +62,9 @@ const draftSchema = z
     omitted: z.number().int().describe('Calls of it that are too long, or of events that do not fit.'),
     looked: z.number().int().describe('Records that were looked at.'),
     total: z.number().int().describe('Records of that time.'),
+    lookedSince: z.iso
+      .datetime()
+      .describe('Every record since was looked at; of those before, some or none.'),
   })
   .meta({ id: 'TrackingPlanDraft' })
 export type DraftView = z.output<typeof draftSchema>
@@ -167,11 +170,12 @@ export const planOperations: Operation[] = [
     summary: 'A plan made from calls that came in',
     description:
       'Of each property the types that it had, required where it was always there. The calls that it was made from do not ' +
-      'violate it. The newest 100,000 records of the time are looked at, of all sources. Nothing is created.',
+      'violate it. The newest 100,000 records of the time are looked at, of all sources: `lookedSince` says how far back that is. Nothing is created.',
     limit: longReads,
     query: z.strictObject({
       source: z.string().describe('Of whose calls.'),
       since: z.string().default('7d').describe(`What came since then. ${momentText}`),
+      context: z.boolean().default(false).describe('Describe `context` too.'),
     }),
     success: { status: 200, description: 'The plan, as it can be created.', schema: draftSchema },
     progress: z.object({ done: z.number().int(), total: z.number().int() }).meta({ id: 'DraftProgress' }),
@@ -180,12 +184,18 @@ export const planOperations: Operation[] = [
       const since = momentOf('since', query.since, now())!
       return {
         async run(progress) {
-          const { calls, omitted, looked, total, ...drafted } = await draftPlan(source.id, since, {
-            signal: gone,
-            progress: (done, total) => progress({ done, total }),
-          })
+          const { calls, omitted, looked, total, lookedSince, ...drafted } = await draftPlan(
+            source.id,
+            since,
+            {
+              hasContext: query.context,
+              signal: gone,
+              progress: (done, total) => progress({ done, total }),
+            },
+          )
           const { id, name } = source
-          return { plan: { id, name, ...drafted }, calls, omitted, looked, total }
+          const plan = { id, name, ...drafted }
+          return { plan, calls, omitted, looked, total, lookedSince: isoOf(lookedSince) }
         },
       }
     },

@@ -20,13 +20,15 @@ export type SchemaRefusal = (schema: JsonSchema) => string | null
 export interface DraftedPlan extends ReturnType<PlanDraft['plan']> {
   looked: number
   total: number
+  /** All that brokers got since was looked at, epoch ms. */
+  lookedSince: number
 }
 
 /** Of calls of a source since then, epoch ms. Rejects with `kafka_unavailable`, `registry_unavailable`, `setup`. */
 export type DraftPlan = (
   sourceId: string,
   since: number,
-  options: { signal: AbortSignal; progress(done: number, total: number): void },
+  options: { hasContext: boolean; signal: AbortSignal; progress(done: number, total: number): void },
 ) => Promise<DraftedPlan>
 
 /** Of one object of a schema. */
