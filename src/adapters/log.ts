@@ -19,6 +19,8 @@ const secretFields = [
   'headers',
   'sasl',
   'clientSecret',
+  'clientCert',
+  'clientKey',
 ]
 
 /**

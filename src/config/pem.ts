@@ -1,6 +1,6 @@
-// What files of certificates and keys hold. They are read once, at the start; nothing of a key is ever shown.
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+// Files of certificates and keys. They are read once, at the start.
 import { readFileSync } from 'node:fs'
+import { certificatesIn, isKeyOf as isKeyOfCertificates, keyFault } from '../pem.ts'
 import { wrong } from './variable.ts'
 import type { Reader } from './variable.ts'
 
@@ -9,8 +9,6 @@ export interface PemFile {
   path: string
   text: string
 }
-
-const certificateForm = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 
 function readPem(path: string): string {
   try {
@@ -22,31 +20,19 @@ function readPem(path: string): string {
 
 /** One or several certificates, each of which can be parsed. What lies between them is left out. */
 export const pemCertificates: Reader<PemFile> = (path) => {
-  const certificates = readPem(path).match(certificateForm) ?? wrong('holds no certificate')
-  for (const [index, pem] of certificates.entries()) {
-    try {
-      new X509Certificate(pem)
-    } catch {
-      return wrong(`certificate ${index + 1} of it is broken`)
-    }
-  }
-  return { path, text: `${certificates.join('\n')}\n` }
+  const found = certificatesIn(readPem(path))
+  return typeof found === 'string' ? wrong(found) : { path, text: found.text }
 }
 
 /** A private key without a passphrase. */
 export const pemKey: Reader<PemFile> = (path) => {
   const text = readPem(path)
-  if (!/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text)) return wrong('holds no private key')
-  if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type:.*ENCRYPTED/m.test(text))
-    return wrong('holds a key that is encrypted; `openssl pkey -in FILE -out PLAIN` decrypts it')
-  try {
-    createPrivateKey(text)
-  } catch {
-    return wrong('its private key is broken')
-  }
-  return { path, text }
+  const fault = keyFault(text)
+  return fault === null ? { path, text } : wrong(fault)
 }
 
 /** Whether the key is the one of the file's first certificate, the client's own. */
-export const isKeyOf = (certificate: PemFile, key: PemFile): boolean =>
-  new X509Certificate(certificate.text).checkPrivateKey(createPrivateKey(key.text))
+export function isKeyOf({ text }: PemFile, key: PemFile): boolean {
+  const found = certificatesIn(text)
+  return typeof found !== 'string' && isKeyOfCertificates(found, key.text)
+}

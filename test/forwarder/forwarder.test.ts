@@ -8,7 +8,7 @@ import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import type { DeliveryEvent } from '../../src/core/ledger/delivery-event.ts'
 import type { DeadLetter, RetryDelivery } from '../../src/core/delivery/delivery.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from '../../src/core/settings/destination-options.ts'
-import type { Destination, SettingsState } from '../../src/core/settings/settings.ts'
+import { type Destination, type SettingsState, noLogin } from '../../src/core/settings/settings.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
 import type { Attempt } from '../../src/forwarder/send/active-delivery.ts'
@@ -81,6 +81,7 @@ async function engine(
     })),
     sharedSecret: null,
     earlierSecret: null,
+    login: noLogin,
     pause: null,
     endedPauses: [],
     options: editOptions(defaultOptions, given.options ?? {}),

@@ -4,6 +4,7 @@ import { edges } from './edges.ts'
 import { guards } from './guards.ts'
 import { isolation } from './isolation.ts'
 import { keeping } from './keeping.ts'
+import { login } from './login.ts'
 import type { Mutation } from '../../scripts/mutations/mutation.ts'
 import { operators } from './operators.ts'
 import { plans } from './plans.ts'
@@ -17,6 +18,7 @@ export const mutations: readonly Mutation[] = [
   ...calls,
   ...edges,
   ...requests,
+  ...login,
   ...retries,
   ...isolation,
   ...keeping,

@@ -549,8 +549,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'connections-shared-between-proxies',
     file: 'src/adapters/webhook/transport.ts',
-    find: 'const name = `${url.origin} ${proxy}`',
-    replace: "const name = `${url.origin} ${proxy && ''}`",
+    find: 'const name = [url.origin, proxy, ',
+    replace: 'const name = [url.origin, ',
     test: {
       file: 'adapters/webhook/tunnel.test.ts',
       name: 'a destination’s own proxy, or none, beats the deployment’s, and no connection is shared between them',

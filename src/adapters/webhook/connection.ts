@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
+import { TLSSocket, type SecureContext } from 'node:tls'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import type { ConnectionCounts } from './connection-counts.ts'
 import type { Dial, Dialed, Hangup, TroubledAddresses } from './dial.ts'
@@ -24,6 +24,8 @@ export interface ConnectionOwner {
   /** A TLS session that a new connection can take up. */
   session: Buffer | null
   readonly troubled: TroubledAddresses
+  /** Null: that of the way out. */
+  readonly secureContext: SecureContext | null
   /** The connection has ended: by the server, by an error. */
   onClosed(connection: Connection): void
 }
@@ -198,7 +200,8 @@ export abstract class Connection implements Dialed, PollWaiter {
 
   #open(): void {
     this.#session = this.#owner.session
-    this.#hangup = this.#dial(this.origin, this, { session: this.#session, troubled: this.#owner.troubled })
+    const { troubled, secureContext } = this.#owner
+    this.#hangup = this.#dial(this.origin, this, { session: this.#session, troubled, secureContext })
   }
 
   onConnected(socket: Socket): void {

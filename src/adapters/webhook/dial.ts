@@ -27,6 +27,8 @@ export interface DialOptions {
   session: Buffer | null
   /** Addresses that did not answer of late. Kept up to date. */
   troubled: TroubledAddresses
+  /** In place of that of the way out, where the origin's connections have something of their own in TLS. */
+  secureContext: SecureContext | null
 }
 
 /** Connects to an origin. Nothing is called back from within. */
@@ -171,7 +173,8 @@ class Dialing {
   }
 
   #connect(address: string): void {
-    const { secureContext, source } = this.#settings
+    const { source } = this.#settings
+    const secureContext = this.#options.secureContext ?? this.#settings.secureContext
     const secure = this.#origin.protocol === 'https:'
     const localAddress = source[isIP(address)]
     const target = {

@@ -1,6 +1,11 @@
 import { headerText, headerNameFaults } from '../../core/delivery/static-headers.ts'
 import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
-import type { AttemptSink, EndpointClient, WebhookTarget } from '../../forwarder/send/webhook-transport.ts'
+import type {
+  AttemptSink,
+  EndpointClient,
+  TlsLogin,
+  WebhookTarget,
+} from '../../forwarder/send/webhook-transport.ts'
 import { HttpAttempt, type AttemptOwner } from './attempt.ts'
 import type { Connection } from './connection.ts'
 import type { Deadlines } from './deadlines.ts'
@@ -16,8 +21,8 @@ export interface EndpointOptions {
   deadlines: Deadlines
   /** Epoch ms. */
   now: () => number
-  /** @param proxy as a destination has it */
-  originOf: (url: URL, proxy: string | null) => WebhookOrigin
+  /** @param proxy as a destination has it, as `tls` is */
+  originOf: (url: URL, proxy: string | null, tls: TlsLogin | null) => WebhookOrigin
   /** Why this host, given as an address, must not be connected to; null also for names, vetted when resolved. */
   refusal: (hostname: string) => string | null
   /** The endpoint was closed, and its last request has ended. */
@@ -196,7 +201,7 @@ const routeOf = (target: WebhookTarget, { originOf, refusal }: EndpointOptions):
   const url = new URL(target.url)
   return {
     ...templatesOf(target),
-    origin: originOf(url, target.proxy ?? null),
+    origin: originOf(url, target.proxy ?? null, target.tls ?? null),
     refusal: refusalOf(Object.entries(target.headers)) ?? blockedBy(refusal(url.hostname)),
   }
 }

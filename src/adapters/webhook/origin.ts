@@ -1,8 +1,9 @@
+import type { SecureContext } from 'node:tls'
 import type { Connection, ConnectionOwner, ConnectionParts, HttpClient } from './connection.ts'
 import { TroubledAddresses } from './dial.ts'
 
 /**
- * The connections to one scheme, host and port, whichever of its URLs they serve: as many as there are requests in
+ * The connections to one scheme, host and port by one login, whichever of its URLs they serve: as many as there are requests in
  * flight. An endpoint that hangs has those that its requests are on and no others, for each carries one at a time. Free
  * ones are used again last in, first out, so that those which are not needed any more stay unused and close of age.
  */
@@ -17,9 +18,11 @@ export class WebhookOrigin implements ConnectionOwner {
   #endpoints = 0
   session: Buffer | null = null
   readonly troubled: TroubledAddresses
+  readonly secureContext: SecureContext | null
 
   /**
    * @param url of any path
+   * @param secureContext what its connections have of their own in TLS; null: nothing
    * @param withFree origins that may have free connections: it adds itself
    * @param onUnused its last endpoint has left
    */
@@ -27,12 +30,14 @@ export class WebhookOrigin implements ConnectionOwner {
     url: URL,
     client: HttpClient,
     parts: ConnectionParts,
+    secureContext: SecureContext | null,
     withFree: Set<WebhookOrigin>,
     onUnused: () => void,
   ) {
     this.#url = url
     this.#client = client
     this.#parts = parts
+    this.secureContext = secureContext
     this.troubled = new TroubledAddresses(parts.steadyNow)
     this.#withFree = withFree
     this.#onUnused = onUnused

@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type LookupFunction } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { Config } from '../../config/config.ts'
-import { PostriderError } from '../../errors.ts'
-import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
+import { messageOf, PostriderError } from '../../errors.ts'
+import type { TlsLogin, WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import { AddressGuard } from './address-guard.ts'
 import { ConnectionCounts } from './connection-counts.ts'
 import type { HttpClient } from './connection.ts'
@@ -107,12 +108,13 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
   const origins = new Map<string, WebhookOrigin>()
   const withFree = new Set<WebhookOrigin>()
   let sweep: NodeJS.Timeout | undefined
-  const originOf = (url: URL, ownProxy: string | null): WebhookOrigin => {
+  const originOf = (url: URL, ownProxy: string | null, tls: TlsLogin | null): WebhookOrigin => {
     const { proxy, dial } = ways.of(ownProxy)
-    const name = `${url.origin} ${proxy}`
+    const name = [url.origin, proxy, ...(tls === null ? [] : [digestOf(tls)])].join(' ')
     let origin = origins.get(name)
     if (origin === undefined) {
-      origin = new WebhookOrigin(url, client, { ...parts, dial }, withFree, () => {
+      const secureContext = tls && secureContextOf(tls, options.ca)
+      origin = new WebhookOrigin(url, client, { ...parts, dial }, secureContext, withFree, () => {
         origins.delete(name)
         if (origins.size === 0) sweep = void clearInterval(sweep)
       })
@@ -141,6 +143,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
       const { protocol } = new URL(target.url)
       if (protocol !== 'http:' && protocol !== 'https:')
         throw new PostriderError('usage', `a webhook's URL begins with http or https, not ${protocol}`)
+      if (target.tls) checkLogin(target.tls)
       const endpoint = new WebhookEndpoint(target, settings)
       endpoints.add(endpoint)
       return endpoint
@@ -168,3 +171,30 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
  */
 const trustOf = (ca: string | null): SecureContext | undefined =>
   ca === null ? undefined : createSecureContext({ ca: [...getCACertificates('default'), ca] })
+
+/** Throws where one of them does not load: before a request needs them, which is when the context of all roots is made. */
+function checkLogin({ cert, key, ca }: TlsLogin): void {
+  try {
+    createSecureContext({ ...(cert !== null && key !== null && { cert, key }), ...(ca !== null && { ca }) })
+  } catch (error) {
+    throw new PostriderError(
+      'usage',
+      `its client certificate, key or own CA cannot be used: ${messageOf(error)}`,
+    )
+  }
+}
+
+/** Of a destination with something of its own, for its connections alone. It loads (`checkLogin`). */
+function secureContextOf({ cert, key, ca: own }: TlsLogin, ca: string | null): SecureContext {
+  const added = [ca, own].filter((each) => each !== null)
+  return createSecureContext({
+    ...(cert !== null && key !== null && { cert, key }),
+    ...(added.length > 0 && { ca: [...getCACertificates('default'), ...added] }),
+  })
+}
+
+/** Connections are shared by those that have the same. */
+const digestOf = ({ cert, key, ca }: TlsLogin): string =>
+  createHash('sha256')
+    .update(JSON.stringify([cert, key, ca]))
+    .digest('base64url')

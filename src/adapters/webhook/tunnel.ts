@@ -116,7 +116,7 @@ class Tunnel {
       },
     })
     const { dial, proxy, troubled } = this.#settings
-    this.#hangup = dial(proxy, asking, { session: null, troubled })
+    this.#hangup = dial(proxy, asking, { session: null, troubled, secureContext: null })
   }
 
   #onOpen(socket: Socket): void {
@@ -125,7 +125,8 @@ class Tunnel {
       this.#onConnected(socket)
       return
     }
-    const options = secureOptions(this.#origin, this.#settings.secureContext, this.#options.session)
+    const secureContext = this.#options.secureContext ?? this.#settings.secureContext
+    const options = secureOptions(this.#origin, secureContext, this.#options.session)
     const secured = connectSecurely({ ...options, socket })
     this.#secured = secured
     const onEnded = (error: Error) => this.fail(error, !!secured.authorizationError)

@@ -11,6 +11,7 @@ import { trackingPlanOf, type TrackingPlan } from '../tracking-plan/tracking-pla
 import {
   SettingsDraft,
   headerEditsFor,
+  loginEditFor,
   pairFor,
   type SecretNotes,
   computationLists,
@@ -135,6 +136,7 @@ class ApplySteps {
     const notes: SecretNotes = { faults: [], kept: [] }
     const headers = headerEditsFor(wanted, current, notes)
     const pair = pairFor(wanted, current, notes)
+    const login = loginEditFor(wanted, current, notes)
     const options = optionsEditFor(wanted, current)
     for (const each of notes.faults) this.#refuse(place, each, label)
     for (const variable of notes.kept) this.keptSecrets.add(variable)
@@ -143,7 +145,7 @@ class ApplySteps {
       const made = pair && pair.sharedSecret && 'seal' in pair.sharedSecret ? pair.sharedSecret : null
       const isMade = this.#step(place, label, {
         type: 'create_destination',
-        ...{ id, name, sourceIds, urls, headers, sharedSecret: made, options, enabled },
+        ...{ id, name, sourceIds, urls, headers, sharedSecret: made, login, options, enabled },
       })
       const sharedSecret = this.draft.state.destinations.get(id)?.sharedSecret ?? null
       if (isMade && pair?.earlierSecret)
@@ -164,6 +166,7 @@ class ApplySteps {
       ...(!isSameUrls && { urls }),
       ...(headers.length > 0 && { headers }),
       ...(pair && { secretPair: pair }),
+      ...(login && { login }),
       ...(options && { options }),
     }
     if (Object.keys(edit).length > 0) this.#step(place, label, { type: 'update_destination', id, ...edit })

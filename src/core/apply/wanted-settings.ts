@@ -1,12 +1,19 @@
 import type { ComputationKind } from '../audience/computations.ts'
 import { canonicalUrl } from '../delivery/endpoint-url.ts'
-import type { NewSecret, HeaderEdit, SecretPair } from '../settings/commands.ts'
+import type { NewCertificates, NewSecret, HeaderEdit, LoginEdit, SecretPair } from '../settings/commands.ts'
 import type { OptionsEdit } from '../settings/destination-options.ts'
 import { changeBy, endpointsMadeBy, type SingleEvent } from '../settings/events.ts'
 import { fault, type Fault } from '../decision.ts'
 import type { TrackingPlan } from '../tracking-plan/tracking-plan.ts'
 import { activeSecrets } from '../settings/secrets.ts'
-import type { SealedSecret, Source, Destination, SettingsAggregate } from '../settings/settings.ts'
+import {
+  loginNames,
+  type Destination,
+  type LoginName,
+  type SealedSecret,
+  type SettingsAggregate,
+  type Source,
+} from '../settings/settings.ts'
 
 /** A secret that a settings file refers to. */
 export interface WantedSecret {
@@ -20,7 +27,7 @@ export interface GivenSecret {
   /** False also where that cannot be known, for a key is missing. */
   equals(sealed: SealedSecret): boolean
   /** Asked only for one that is to be written. Throws what a Sealer does. */
-  make(): NewSecret
+  make(): NewSecret | NewCertificates
 }
 
 /** Without a write key the one that there is stays, or a new source gets `spareWriteKey`. */
@@ -42,6 +49,7 @@ export interface WantedDestination {
   urls: WantedUrl[]
   sharedSecret: WantedSecret | null
   earlierSecret: WantedSecret | null
+  login: Record<LoginName, WantedSecret | null>
   /** What is not given is the default. */
   options: OptionsEdit
 }
@@ -119,6 +127,32 @@ export function pairFor(
     pair.sharedSecret === (current?.sharedSecret ?? null) &&
     pair.earlierSecret === (current?.earlierSecret ?? null)
   return isSame ? undefined : pair
+}
+
+/** Undefined when all is as it is to be. */
+export function loginEditFor(
+  { login }: WantedDestination,
+  current: Destination | undefined,
+  notes: SecretNotes,
+): LoginEdit | undefined {
+  const isPair = (name: LoginName) => name === 'clientCert' || name === 'clientKey'
+  const isSameIn = (name: LoginName) => {
+    const [wanted, there] = [login[name], current?.login[name] ?? null]
+    if (wanted === null) return there === null
+    return there !== null && (wanted.given === null || wanted.given.equals(there))
+  }
+  const edit: Record<string, NewSecret | null> = {}
+  for (const name of loginNames) {
+    const wanted = login[name]
+    if (wanted !== null && wanted.given === null) {
+      if (current?.login[name]) notes.kept.push(wanted.variable)
+      else notes.faults.push(isNotSet(name, wanted.variable))
+    }
+    // A certificate and its key are set together.
+    const isAsWanted = isPair(name) ? loginNames.filter(isPair).every(isSameIn) : isSameIn(name)
+    if (!isAsWanted && wanted?.given !== null) edit[name] = wanted?.given.make() ?? null
+  }
+  return Object.keys(edit).length > 0 ? (edit as LoginEdit) : undefined
 }
 
 /** Headers to set and to take away. */

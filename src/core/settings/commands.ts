@@ -3,7 +3,7 @@ import type { ComputationKind, SyncMode } from '../audience/computations.ts'
 import type { ReplayCommand } from '../replay/replay-events.ts'
 import type { OptionsEdit } from './destination-options.ts'
 import type { TrackingPlan } from '../tracking-plan/tracking-plan.ts'
-import type { SecretPlace, SealedSecret } from './settings.ts'
+import type { CertificateFacts, SecretPlace, SealedSecret } from './settings.ts'
 import type { SourceOptionsEdit } from './source-options.ts'
 
 /** A secret on its way in: `text` is checked and forgotten, what `seal` gives is what the event carries. */
@@ -12,6 +12,18 @@ export interface NewSecret {
   fingerprint: string
   /** For one place. */
   seal(place: SecretPlace): SealedSecret
+}
+
+/** Certificates in PEM form, of which it is known that they load. */
+export interface NewCertificates extends NewSecret {
+  certificates: CertificateFacts[]
+}
+
+/** Parts of a login to set; null takes one away. */
+export interface LoginEdit {
+  clientCert?: NewCertificates | null | undefined
+  clientKey?: NewSecret | null | undefined
+  ca?: NewCertificates | null | undefined
 }
 
 /** Sets one static header of one URL, or takes it away (`value: null`). The others stay as they are. */
@@ -90,6 +102,7 @@ export type SettingsCommand =
       urls: string[]
       headers: HeaderEdit[]
       sharedSecret: NewSecret | null
+      login?: LoginEdit | undefined
       options?: OptionsEdit | undefined
       enabled: boolean
     }
@@ -108,6 +121,7 @@ export type SettingsCommand =
       removeSecrets?: string[] | undefined
       /** In place of the three above: both secrets as they are to be. */
       secretPair?: SecretPair | undefined
+      login?: LoginEdit | undefined
       options?: OptionsEdit | undefined
     }
   | { type: 'enable_destination' | 'disable_destination'; id: string }

@@ -21,6 +21,7 @@ import {
 } from './destination-options.ts'
 import type { DeploymentRules } from './deployment-rules.ts'
 import type { Decision } from './events.ts'
+import { editLogin } from './login.ts'
 import { editSecrets } from './secrets.ts'
 import {
   headerPlace,
@@ -49,6 +50,7 @@ export function decideDestinationCreate(
     state,
   )
   const signing = editSecrets({ sharedSecret }, unsigned, id)
+  const login = editLogin(command.login ?? {}, id)
   const isTaken = state.destinations.has(id)
   const faults = [
     ...idFaults(id),
@@ -57,6 +59,7 @@ export function decideDestinationCreate(
     ...sourceFaults(sourceIds, state),
     ...edited.faults,
     ...signing.faults,
+    ...login.faults,
     ...optionsFaults(options),
     ...ownScheduleFaults(options, defaultOptions, retryPolicy),
     ...optionsConflicts('usage', editOptions(defaultOptions, options), {
@@ -74,6 +77,7 @@ export function decideDestinationCreate(
       sourceIds,
       urls: edited.urls,
       sharedSecret: signing.secrets?.sharedSecret ?? null,
+      ...(login.change && { login: login.change }),
       ...(command.options && { options: givenOptions(command.options) }),
       enabled,
     },
@@ -92,18 +96,20 @@ export function decideDestinationUpdate(
   const urlsChange = urls !== undefined || headers.length > 0
   const optionsChange = Object.keys(givenOptions(options)).length > 0
   const { secrets, faults: secretFaults } = editSecrets(command, current, id)
-  const changes = name !== undefined || sourceIds !== undefined || urlsChange || secrets || optionsChange
+  const login = editLogin(command.login ?? {}, id)
+  const changes = [name, sourceIds].some((given) => given !== undefined) || urlsChange || optionsChange
   const edited = editUrls(
     { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls, hostRefusal },
     state,
   )
-  const hint = 'give a name, sources, URLs, headers, a secret or an option'
+  const hint = 'give a name, sources, URLs, headers, a secret, a login or an option'
   const faults = [
-    ...faultIf(!changes, 'usage', 'id', `nothing to change: ${hint}`),
+    ...faultIf(!changes && !secrets && !login.change, 'usage', 'id', `nothing to change: ${hint}`),
     ...(name === undefined ? [] : nameFaults(name)),
     ...(sourceIds === undefined ? [] : sourceFaults(sourceIds, state)),
     ...(urlsChange ? edited.faults : []),
     ...secretFaults,
+    ...login.faults,
     ...optionsFaults(options),
     ...ownScheduleFaults(options, current.options, retryPolicy),
     ...(secrets || optionsChange || urlsChange
@@ -122,6 +128,7 @@ export function decideDestinationUpdate(
     ...(urlsChange ? { urls: edited.urls } : {}),
     ...(secrets && { sharedSecret: secrets.sharedSecret }),
     ...(secrets?.earlierSecret && { earlierSecret: secrets.earlierSecret }),
+    ...(login.change && { login: login.change }),
     ...(optionsChange && { options: givenOptions(options) }),
   })
 }

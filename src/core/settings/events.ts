@@ -11,10 +11,13 @@ import { forgottenBy, replayAfter, replayEvents } from '../replay/replay-events.
 import { defaultOptions, editOptions, optionsOfEvent } from './destination-options.ts'
 import type { DecisionOf } from '../decision.ts'
 import { trackingPlanAfter, trackingPlanEvents, type TrackingPlan } from '../tracking-plan/tracking-plan.ts'
+import { editedLogin } from './login.ts'
 import { withResealed } from './secrets.ts'
 import { defaultSourceOptions, editSourceOptions, sourceOptionsOfEvent } from './source-options.ts'
 import {
   endpointSettings,
+  loginSettings,
+  noLogin,
   sealedSecret,
   type Destination,
   type Endpoint,
@@ -32,6 +35,9 @@ const sourceSettings = z.object({
   enabled: z.boolean(),
 })
 
+/** What is absent stays as it is. */
+const loginOfEvent = loginSettings.partial()
+
 const destinationSettings = z.object({
   id: z.string(),
   name: z.string(),
@@ -39,6 +45,7 @@ const destinationSettings = z.object({
   sourceIds: z.array(z.string()),
   urls: z.array(endpointSettings),
   sharedSecret: sealedSecret.nullable(),
+  login: loginOfEvent.optional(),
   options: optionsOfEvent.optional(),
   enabled: z.boolean(),
 })
@@ -73,6 +80,7 @@ const destinationEvents = [
     sharedSecret: sealedSecret.nullable().optional(),
     /** Stays active beside `sharedSecret`, which is there too; absent: that one replaced all. */
     earlierSecret: sealedSecret.optional(),
+    login: loginOfEvent.optional(),
     options: optionsOfEvent.optional(),
   }),
   z.object({ type: z.literal('destination_enabled'), ...head }),
@@ -83,6 +91,7 @@ const destinationEvents = [
     ...head,
     sharedSecret: sealedSecret.optional(),
     earlierSecret: sealedSecret.optional(),
+    login: loginOfEvent.optional(),
     headers: z.array(z.object({ urlId: z.string(), name: z.string(), value: sealedSecret })),
   }),
   /** `until` is null for a pause without an end. */
@@ -215,6 +224,7 @@ export function changeBy(state: SettingsState, event: SingleEvent | TokenEvent):
         earlierSecret: null,
         pause: null,
         endedPauses: [],
+        login: editedLogin(noLogin, destination.login ?? {}),
         options: editOptions(defaultOptions, destination.options ?? {}),
       }
       return { of: 'destinations', value }
@@ -262,6 +272,7 @@ function changedDestination(destination: Destination, event: DestinationChange):
           sharedSecret: event.sharedSecret,
           earlierSecret: event.earlierSecret ?? null,
         }),
+        login: editedLogin(destination.login, event.login ?? {}),
         options: editOptions(destination.options, event.options ?? {}),
       }
     case 'secrets_resealed':

@@ -1,7 +1,9 @@
 import type { NewSecret, Resealed, SecretPair } from './commands.ts'
 import type { Fault } from '../decision.ts'
+import { editedLogin, loginSecrets, resealedLogin, type LoginChange } from './login.ts'
 import {
   headerPlace,
+  loginPlace,
   sharedSecretPlace,
   type Destination,
   type SealedSecret,
@@ -12,6 +14,7 @@ import {
 export interface ResealedPlaces {
   sharedSecret?: SealedSecret | undefined
   earlierSecret?: SealedSecret | undefined
+  login?: LoginChange | undefined
   headers: { urlId: string; name: string; value: SealedSecret }[]
 }
 
@@ -28,9 +31,10 @@ export function activeSecrets({ sharedSecret, earlierSecret }: Secrets): SealedS
 
 /** Everything of a destination that is kept encrypted, each with its place. */
 export function placedSecrets(destination: Destination): { place: SecretPlace; sealed: SealedSecret }[] {
-  const { id, urls } = destination
+  const { id, urls, login } = destination
   return [
     ...activeSecrets(destination).map((sealed) => ({ place: sharedSecretPlace(id), sealed })),
+    ...loginSecrets(login).map(({ name, sealed }) => ({ place: loginPlace(id, name), sealed })),
     ...urls.flatMap(({ url, headers }) =>
       headers.map(({ name, value }) => ({ place: headerPlace(id, url, name), sealed: value })),
     ),
@@ -126,10 +130,12 @@ export function resealedPlaces(
   const { id } = destination
   const to = (at: SecretPlace, sealed: SealedSecret | null) =>
     resealed.find(({ place, from }) => place === at && isSame(from, sealed))?.to
+  const login = resealedLogin(destination.login, (name, sealed) => to(loginPlace(id, name), sealed))
   const shared = sharedSecretPlace(id)
   const places: ResealedPlaces = {
     sharedSecret: to(shared, destination.sharedSecret),
     earlierSecret: to(shared, destination.earlierSecret),
+    ...(login && { login }),
     headers: destination.urls.flatMap((url) =>
       url.headers.flatMap(({ name, value }) => {
         const sealed = to(headerPlace(id, url.url, name), value)
@@ -137,7 +143,8 @@ export function resealedPlaces(
       }),
     ),
   }
-  return places.sharedSecret || places.earlierSecret || places.headers.length > 0 ? places : null
+  const isAny = places.sharedSecret || places.earlierSecret || login || places.headers.length > 0
+  return isAny ? places : null
 }
 
 export function withResealed(destination: Destination, places: ResealedPlaces): Destination {
@@ -145,6 +152,7 @@ export function withResealed(destination: Destination, places: ResealedPlaces): 
     ...destination,
     sharedSecret: places.sharedSecret ?? destination.sharedSecret,
     earlierSecret: places.earlierSecret ?? destination.earlierSecret,
+    login: editedLogin(destination.login, places.login ?? {}),
     urls: destination.urls.map((url) => ({
       ...url,
       headers: url.headers.map((header) => {

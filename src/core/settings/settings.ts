@@ -33,6 +33,37 @@ export const sharedSecretPlace = (destinationId: string): SecretPlace =>
 export const headerPlace = (destinationId: string, url: string, name: string): SecretPlace =>
   JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])
 
+export const loginPlace = (destinationId: string, name: LoginName): SecretPlace =>
+  JSON.stringify(['login', name, destinationId])
+
+/** What may be shown of a certificate, whose text is kept encrypted. */
+export const certificateFacts = z.object({
+  subject: z.string(),
+  issuer: z.string(),
+  /** SHA-256 of the certificate, as OpenSSL writes it. */
+  fingerprint: z.string(),
+  /** Epoch ms. */
+  expiresAt: z.number().int(),
+})
+export type CertificateFacts = z.output<typeof certificateFacts>
+
+/** One or more certificates in PEM form; of a client, its own first. */
+const sealedCertificates = sealedSecret.extend({ certificates: z.array(certificateFacts) })
+
+/** What a destination's requests log in with, and whom they trust beside everybody's roots. */
+export const loginSettings = z.object({
+  clientCert: sealedCertificates.nullable(),
+  /** In PEM form, of the first certificate of `clientCert`: there are both or none. */
+  clientKey: sealedSecret.nullable(),
+  ca: sealedCertificates.nullable(),
+})
+export type Login = z.output<typeof loginSettings>
+export type LoginName = keyof Login
+export const loginNames = Object.keys(loginSettings.shape) as LoginName[]
+
+/** Most destinations have this one. */
+export const noLogin: Login = Object.freeze({ clientCert: null, clientKey: null, ca: null })
+
 /** Its options stand beside the rest, as its events have them: there was one before there were rows. */
 export interface Source extends SourceOptions {
   id: string
@@ -75,6 +106,7 @@ export interface Destination {
   sharedSecret: SealedSecret | null
   /** Still active beside it, until receivers know the newest; never without one. */
   earlierSecret: SealedSecret | null
+  login: Login
   options: DestinationOptions
   enabled: boolean
   /** Its calls are held meanwhile: they finish without an attempt and are replayed after the pause. */

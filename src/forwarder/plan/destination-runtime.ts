@@ -11,10 +11,13 @@ import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import {
   headerPlace,
+  loginPlace,
+  noLogin,
   sharedSecretPlace,
   type SecretPlace,
   type Destination,
   type Endpoint,
+  type LoginName,
   type SealedSecret,
 } from '../../core/settings/settings.ts'
 import type { DestinationMetrics } from '../metrics.ts'
@@ -22,7 +25,7 @@ import type { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { Lanes } from '../send/lanes.ts'
 import { type SignedRequest, StandardSigner } from '../send/signed-request.ts'
-import type { FilledHeader, WebhookTarget } from '../send/webhook-transport.ts'
+import type { FilledHeader, TlsLogin, WebhookTarget } from '../send/webhook-transport.ts'
 
 /**
  * A destination as the forwarder works with it: its endpoints and secret of the moment, and its lanes.
@@ -162,7 +165,7 @@ export function setUp(
 
 /** Throws as `setUp`. */
 export function targetOf(
-  { id, options }: Pick<Destination, 'id' | 'options'>,
+  { id, options, login }: Pick<Destination, 'id' | 'options' | 'login'>,
   { url, headers }: Endpoint,
   secrets: readonly string[],
   open: OpenSecret,
@@ -188,9 +191,17 @@ export function targetOf(
     method,
     contentType,
     proxy,
+    tls: tlsOf(id, login, open),
     path: path && fillable(path),
     withHoles,
   }
+}
+
+function tlsOf(id: string, login: Destination['login'], open: OpenSecret): TlsLogin | null {
+  if (login === noLogin) return null
+  const opened = (name: LoginName) => login[name] && open(login[name], loginPlace(id, name))
+  const [cert, key, ca] = [opened('clientCert'), opened('clientKey'), opened('ca')]
+  return cert === null && ca === null ? null : { cert, key, ca }
 }
 
 /** Without what evaluates it, so that two of them can be compared. */

@@ -33,6 +33,16 @@ export interface FilledHeader {
   value: Fillable
 }
 
+/** What a destination has of its own in TLS. In PEM form; null where there is none. */
+export interface TlsLogin {
+  /** The certificate that requests identify themselves with, with those between it and its root. */
+  cert: string | null
+  /** Of `cert`. */
+  key: string | null
+  /** Roots to trust beside all others. */
+  ca: string | null
+}
+
 /** URL, headers and secrets of requests. */
 export interface WebhookTarget {
   url: string
@@ -48,6 +58,8 @@ export interface WebhookTarget {
   secrets?: readonly string[]
   /** The URL of a forward proxy, or `none`; null or absent: that of the deployment, if it has one. */
   proxy?: string | null
+  /** Null or absent: it has nothing of its own. */
+  tls?: TlsLogin | null
 }
 
 export interface WebhookTransport {

@@ -7,6 +7,9 @@ import { printable, table } from '../../cli/terminal.ts'
 import { tagOf } from '../schemas.ts'
 import { parseJson } from '../../core/json/parse-json.ts'
 import { destinationOptions, optionNames, type OptionName } from '../../core/settings/destination-options.ts'
+import { expiryOf } from '../../core/settings/certificate-expiry.ts'
+import { loginLabels } from '../../core/settings/login.ts'
+import type { LoginName } from '../../core/settings/settings.ts'
 import { settingIn } from '../settings/setting-operations.ts'
 import { type DestinationView, destinationKind, type sampleView } from './destinations.ts'
 
@@ -37,6 +40,7 @@ export function pageOf(view: DestinationView): string {
       sharedSecret ? `fingerprint ${sharedSecret.fingerprint}` : 'none: requests are not signed',
     ],
     ...(earlierSecret ? [['', `fingerprint ${earlierSecret.fingerprint}, still active`] as const] : []),
+    ...loginLines(view),
     ...optionNames.flatMap((name) => optionLines(name, view[name])),
     ...view.urls.flatMap(({ number, id, url, headers, goneAt }): Line[] => [
       [`URL ${number}`, `${url} (id ${id})`],
@@ -73,6 +77,27 @@ const textOf = (value: unknown): string =>
         .join('; ')
     : String(value)
 
+const expiryWords = {
+  expired: (at: string) => `EXPIRED ${at}: replace it`,
+  soon: (at: string) => `expires ${at}, in less than 14 days: replace it`,
+  later: (at: string) => `expires ${at}`,
+}
+
+/** A certificate that ends soon, or has ended, is said to. */
+function loginLines({ clientCert, ca }: DestinationView): Line[] {
+  const now = Date.now()
+  return Object.entries({ clientCert, ca }).flatMap(([name, shown]) =>
+    (shown?.certificates ?? []).flatMap(({ subject, issuer, fingerprint, expiresAt }, index): Line[] => {
+      const expiry = expiryOf(Date.parse(expiresAt), now)
+      return [
+        [index === 0 ? loginLabels[name as LoginName] : '', `${subject}, issued by ${issuer}`],
+        ['', `fingerprint ${fingerprint}`],
+        ['', expiryWords[expiry](expiresAt)],
+      ]
+    }),
+  )
+}
+
 function stateOf({ enabled, pause }: DestinationView): string {
   if (!enabled) return 'disabled'
   if (pause === null) return 'enabled'
@@ -102,6 +127,10 @@ export interface EndpointFlags {
   addSecretFile?: string
   /** True: all of them. */
   removeSecret?: string[] | true
+  /** False: none any more. */
+  clientCertFile?: string | false
+  clientKeyFile?: string
+  caFile?: string | false
 }
 
 /** The flags that carry secrets; `create` and `update` have them alike. */
@@ -133,6 +162,48 @@ export function addSecretFlags(command: Command): Command {
         'the same from a file, less the line’s end: it shows in no process list or shell history',
       ).conflicts(['removeSecret', 'addSecret', 'addSecretFile']),
     )
+}
+
+/** The flags for what requests identify themselves with, and whom they trust. */
+function addLoginFlags(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '--client-cert-file <file>',
+        'the certificate that its requests identify themselves with over TLS, in PEM form, with those between it and its root',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--client-key-file <file>',
+        'the key of that certificate, in PEM form, without a passphrase',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--ca-file <file>',
+        'certificates of authorities that its requests trust beside all others, in PEM form',
+      ),
+    )
+}
+
+function addNoLoginFlags(command: Command): Command {
+  return command
+    .addOption(new Option('--no-client-cert-file', 'no client certificate and no key any more'))
+    .addOption(new Option('--no-ca-file', 'no authority of its own any more'))
+}
+
+/** What the flags say of a login, as a request has it. Throws `usage`. */
+function givenLogin({ clientCertFile, clientKeyFile, caFile }: EndpointFlags) {
+  const file = (name: string | false | undefined, flag: string) =>
+    typeof name === 'string' ? contentOf(name, flag) : name === false ? null : undefined
+  const clientCert = file(clientCertFile, '--client-cert-file')
+  const given = {
+    clientCert,
+    clientKey: clientCert === null ? null : file(clientKeyFile, '--client-key-file'),
+    ca: file(caFile, '--ca-file'),
+  }
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }
 
 /** The flags for changing from one shared secret to another; only `update` has them. */
@@ -239,6 +310,9 @@ const names = {
   sharedSecret: '--secret',
   addSecret: '--add-secret',
   removeSecrets: '--remove-secret',
+  clientCert: '--client-cert-file',
+  clientKey: '--client-key-file',
+  ca: '--ca-file',
 }
 
 const page: CommandShape = { text: (view: DestinationView) => pageOf(view) }
@@ -247,12 +321,12 @@ const create: CommandShape = {
   ...page,
   names,
   addFlags(command) {
-    addSecretFlags(command.addOption(urlFlag().makeOptionMandatory()))
+    addLoginFlags(addSecretFlags(command.addOption(urlFlag().makeOptionMandatory())))
   },
   read(options) {
     const flags = options as UrlFlags
     const urls = urlsOf(flags.url!, givenHeaders(flags))
-    const body = { urls, ...givenSecrets(flags) }
+    const body = { urls, ...givenSecrets(flags), ...givenLogin(flags) }
     return () => ({ body })
   },
 }
@@ -261,19 +335,17 @@ const update: CommandShape = {
   ...page,
   names,
   addFlags(command: Command) {
-    addRotationFlags(
-      addSecretFlags(
-        command
-          .addOption(urlFlag())
-          .addOption(
-            repeatable('--remove-header <header>', 'takes a header away, as "URL-number:Name"; repeatable'),
-          ),
-      ),
+    const removeHeader = repeatable(
+      '--remove-header <header>',
+      'takes a header away, as "URL-number:Name"; repeatable',
     )
+    addSecretFlags(command.addOption(urlFlag()).addOption(removeHeader))
+    addNoLoginFlags(addLoginFlags(addRotationFlags(command)))
   },
   read(options, [id]) {
     const flags = options as UrlFlags
-    const [headers, secrets] = [givenHeaders(flags), givenSecrets(flags)]
+    const headers = givenHeaders(flags)
+    const secrets = { ...givenSecrets(flags), ...givenLogin(flags) }
     return ({ settings: { state } }: CommandSession) => {
       if (headers.length === 0 && flags.url === undefined) return { body: secrets }
       // Headers go by the number of their URL: the URLs must be those that they were counted in.

@@ -5,6 +5,7 @@ import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import { optionsShape } from '../../core/settings/destination-options.ts'
 import type {
+  CertificateFacts,
   Destination,
   Pause,
   SealedSecret,
@@ -22,6 +23,19 @@ const shownSecret = z
     keyId: z.string().describe('The key of SECRETS_KEY that it is encrypted with.'),
   })
   .meta({ id: 'SecretFingerprint' })
+
+const shownCertificates = shownSecret
+  .extend({
+    certificates: z.array(
+      z.object({
+        subject: z.string(),
+        issuer: z.string(),
+        fingerprint: z.string().describe('SHA-256.'),
+        expiresAt: z.iso.datetime(),
+      }),
+    ),
+  })
+  .meta({ id: 'ShownCertificates' })
 
 /** Random: names in the ledger what the pause holds. */
 export const newPauseId = (): string => randomBytes(9).toString('base64url')
@@ -50,6 +64,9 @@ export const destinationSchema = z
     sourceIds: z.array(z.string()),
     sharedSecret: shownSecret.nullable().describe('Signs X-Signature.'),
     earlierSecret: shownSecret.nullable().describe('Still active beside it.'),
+    clientCert: shownCertificates.nullable().describe('What its requests identify themselves with over TLS.'),
+    clientKey: shownSecret.nullable().describe('The key of that certificate.'),
+    ca: shownCertificates.nullable().describe('Whom its requests trust beside all others.'),
     ...optionsShape,
     urls: z.array(
       z.object({
@@ -70,7 +87,7 @@ function destinationView(
   _state: SettingsState,
   facts: ShownFacts = { heldKeptMs: null },
 ): DestinationView {
-  const { id, name, type, enabled, pause, sourceIds, sharedSecret, earlierSecret, options, urls } =
+  const { id, name, type, enabled, pause, sourceIds, sharedSecret, earlierSecret, login, options } =
     destination
   return {
     id,
@@ -81,8 +98,11 @@ function destinationView(
     sourceIds,
     sharedSecret: sharedSecret && shownOf(sharedSecret),
     earlierSecret: earlierSecret && shownOf(earlierSecret),
+    clientCert: login.clientCert && certificatesOf(login.clientCert),
+    clientKey: login.clientKey && shownOf(login.clientKey),
+    ca: login.ca && certificatesOf(login.ca),
     ...options,
-    urls: urls.map((url, index) => ({
+    urls: destination.urls.map((url, index) => ({
       number: index + 1,
       id: url.id,
       url: url.url,
@@ -102,6 +122,14 @@ function pauseView({ id, since, until }: Pause, { heldKeptMs }: ShownFacts) {
 const latestDate = 253_402_300_799_999
 
 const shownOf = ({ fingerprint, keyId }: SealedSecret) => ({ fingerprint, keyId })
+
+const certificatesOf = (sealed: SealedSecret & { certificates: CertificateFacts[] }) => ({
+  ...shownOf(sealed),
+  certificates: sealed.certificates.map((each) => ({
+    ...each,
+    expiresAt: new Date(Math.min(each.expiresAt, latestDate)).toISOString(),
+  })),
+})
 
 export const destinationKind = {
   one: 'destination',

@@ -16,7 +16,9 @@ import { rateOf } from '../../core/pacing/token-bucket.ts'
 import type { HeaderEdit, SettingsCommand } from '../../core/settings/commands.ts'
 import { optionsShape, givenOptions, type OptionsEdit } from '../../core/settings/destination-options.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
-import type { Destination } from '../../core/settings/settings.ts'
+import { maxPemBytes } from '../../core/settings/login.ts'
+import type { Destination, LoginName } from '../../core/settings/settings.ts'
+import { loginEdit } from '../settings/login.ts'
 import { sealerFor, type Sealer } from '../settings/secrets.ts'
 import { idText, settingIn, idParams, settingOperations, shownFacts } from '../settings/setting-operations.ts'
 import { destinationKind, sampleView, newPauseId } from './destinations.ts'
@@ -29,6 +31,30 @@ const anyKey = z
   .describe(
     'Encrypt under the first key of SECRETS_KEY even where the settings hold secrets that it does not open.',
   )
+
+const pem = z.string().max(maxPemBytes)
+
+/** What a login is given as. */
+const loginGiven: Record<LoginName, z.ZodOptional<z.ZodNullable<z.ZodString>>> = {
+  clientCert: pem
+    .nullable()
+    .optional()
+    .describe(
+      'What its requests identify themselves with over TLS: a certificate in PEM form, and those between it and its root. Set with `clientKey`; null takes both away. Kept encrypted and never shown again.',
+    ),
+  clientKey: pem
+    .nullable()
+    .optional()
+    .describe(
+      'The key of `clientCert` in PEM form, without a passphrase. Kept encrypted and never shown again.',
+    ),
+  ca: pem
+    .nullable()
+    .optional()
+    .describe(
+      'Certificates of authorities in PEM form that its requests trust beside all others. Kept encrypted.',
+    ),
+}
 
 const maxSources = 1_000
 /** A call of the tracking API has half of them. */
@@ -59,6 +85,7 @@ export const destinationCreate = z
       .max(maxUrls)
       .describe('1-5. One that takes a call is enough, unless `deliverTo` is `every`.'),
     sharedSecret: z.string().nullable().optional().describe(secretText),
+    ...loginGiven,
     ...optionsGiven.shape,
     enabled: z.boolean().default(true),
     anyKey,
@@ -96,6 +123,7 @@ export const destinationUpdate = z
       .optional()
       .describe('Becomes the newest, which signs X-Signature; the one before stays active beside it.'),
     removeSecrets: z.array(z.string()).max(maxRemoved).optional().describe('Fingerprints.'),
+    ...loginGiven,
     ...optionsGiven.shape,
     anyKey,
   })
@@ -147,6 +175,9 @@ export const destinationOperations: Operation[] = [
       sharedSecret: null,
       addSecret: null,
       removeSecrets: null,
+      clientCert: null,
+      clientKey: null,
+      ca: null,
       enabled: '!disabled',
     },
     createBody: destinationCreate,
@@ -157,7 +188,7 @@ export const destinationOperations: Operation[] = [
       enable: { summary: 'Send to it again, also to URLs that were gone' },
       disable: { summary: 'Send it nothing' },
     },
-    create(body, { settings, secrets }) {
+    create(body, { settings, secrets, now }) {
       const { id, name, sourceIds, urls, sharedSecret = null, enabled, anyKey } = body
       const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
       const command = {
@@ -168,17 +199,19 @@ export const destinationOperations: Operation[] = [
         urls: urls.map(({ url }) => url),
         headers: headerEdits(urls, sealer),
         sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
+        login: loginEdit(body, sealer, now()),
         options: optionsEdit(body),
         enabled,
       } as const
       const asked = {
         ...command,
         sharedSecret: command.sharedSecret?.fingerprint,
+        login: Object.entries(command.login ?? {}).map(([name, value]) => [name, value?.fingerprint]),
         headers: command.headers.map(({ value, ...header }) => ({ ...header, value: value?.fingerprint })),
       }
       return { command, asked, check: sealer.check }
     },
-    update(id, body, { settings, secrets }) {
+    update(id, body, { settings, secrets, now }) {
       const { name, sourceIds, urls, sharedSecret, addSecret, removeSecrets, anyKey } = body
       const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
       const command = {
@@ -193,6 +226,7 @@ export const destinationOperations: Operation[] = [
         }),
         ...(addSecret !== undefined && { addSecret: sealer.newSecret(addSecret) }),
         removeSecrets,
+        login: loginEdit(body, sealer, now()),
         options: optionsEdit(body),
       } as const
       return { command, check: sealer.check }

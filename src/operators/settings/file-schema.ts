@@ -1,10 +1,12 @@
 // A settings file: plans, sources, destinations, audiences and computed traits, each with what the admin API takes to create
 // it, so that whatever is added there can stand in a file, too. Secrets are referred to, and never in it.
 import { z } from 'zod'
-import type { WantedSecret, WantedSettings } from '../../core/apply/wanted-settings.ts'
+import type { WantedDestination, WantedSecret, WantedSettings } from '../../core/apply/wanted-settings.ts'
 import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
+import { givenOptions } from '../../core/settings/destination-options.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
 import { defaultSourceOptions, editSourceOptions } from '../../core/settings/source-options.ts'
+import { loginNames, type LoginName } from '../../core/settings/settings.ts'
 import { computationCreate } from '../audiences/operations.ts'
 import { planCreate } from '../plans/plans.ts'
 import { destinationCreate } from '../destinations/operations.ts'
@@ -24,11 +26,17 @@ const reference = z
   )
   .describe('`${NAME}`: the secret is the value of this variable, or stays as it is where that is not set.')
 
+/** Of the parts of a login, each with what it is in the variable. */
+const loginReferences = Object.fromEntries(
+  loginNames.map((name) => [name, reference.nullable().optional()]),
+) as Record<LoginName, z.ZodOptional<z.ZodNullable<typeof reference>>>
+
 const destination = destinationCreate
   .omit({ anyKey: true })
   .extend({
     sharedSecret: reference.nullable().optional(),
     earlierSecret: reference.nullable().optional(),
+    ...loginReferences,
     urls: z
       .array(
         z.strictObject({
@@ -63,11 +71,13 @@ export type GivenSettingsFile = z.input<typeof settingsFile>
 
 export const referenceTo = (variable: string): string => `\${${variable}}`
 
+const plainSecrets = ['sharedSecret', 'earlierSecret', ...loginNames] as const
+
 /** The variables that a file refers to, each with its place, such as `destinations.2.sharedSecret`. */
 export function variablesIn({ destinations }: SettingsFile): { field: string; variable: string }[] {
-  const references = destinations.flatMap(({ sharedSecret, earlierSecret, urls }, index) =>
+  const references = destinations.flatMap(({ urls, ...destination }, index) =>
     [
-      ...Object.entries({ sharedSecret, earlierSecret }).map(([field, text]) => ({ field, text })),
+      ...plainSecrets.map((field) => ({ field, text: destination[field] })),
       ...urls.flatMap(({ headers = {} }, at) =>
         Object.entries(headers).map(([name, text]) => ({ field: `urls.${at}.headers.${name}`, text })),
       ),
@@ -78,15 +88,29 @@ export function variablesIn({ destinations }: SettingsFile): { field: string; va
 
 const variableOf = (text: string): string => text.slice(2, -1)
 
-/** @param given the secret in a variable; null when that is not set */
-export function wantedSettings(
-  file: SettingsFile,
-  given: (variable: string) => WantedSecret['given'],
-): WantedSettings {
+/** What variables hold; null for one that is not set. */
+export interface GivenVariables {
+  secret(variable: string): WantedSecret['given']
+  /** Of a destination, whose place in the file that is. */
+  login(names: { [N in LoginName]?: string }, place: string): Record<LoginName, WantedSecret['given']>
+}
+
+export function wantedSettings(file: SettingsFile, given: GivenVariables): WantedSettings {
   const secret = (text: string): WantedSecret => ({
     variable: variableOf(text),
-    given: given(variableOf(text)),
+    given: given.secret(variableOf(text)),
   })
+  const loginOf = (destination: SettingsFile['destinations'][number], place: string) => {
+    const texts = loginNames.flatMap((name) => {
+      const text = destination[name]
+      return text ? [[name, variableOf(text)] as const] : []
+    })
+    const names: { [N in LoginName]?: string } = Object.fromEntries(texts)
+    const found = given.login(names, place)
+    return Object.fromEntries(
+      loginNames.map((name) => [name, names[name] ? { variable: names[name], given: found[name] } : null]),
+    ) as WantedDestination['login']
+  }
   return {
     plans: file.plans,
     sources: file.sources.map(({ id, name, enabled, writeKey = null, ...options }) => ({
@@ -94,17 +118,19 @@ export function wantedSettings(
       ...editSourceOptions(defaultSourceOptions, options),
       spareWriteKey: newWriteKey(),
     })),
-    destinations: file.destinations.map(
-      ({ id, name, enabled, sourceIds, urls, sharedSecret, earlierSecret, ...options }) => ({
-        ...{ id, name, enabled, sourceIds, options },
+    destinations: file.destinations.map((destination, index) => {
+      const { id, name, enabled, sourceIds, urls, sharedSecret, earlierSecret, ...options } = destination
+      return {
+        ...{ id, name, enabled, sourceIds, options: givenOptions(options) },
+        login: loginOf(destination, `destinations.${index}`),
         urls: urls.map(({ url, headers = {} }) => ({
           url,
           headers: Object.entries(headers).map(([name, text]) => ({ name, value: secret(text) })),
         })),
         sharedSecret: sharedSecret ? secret(sharedSecret) : null,
         earlierSecret: earlierSecret ? secret(earlierSecret) : null,
-      }),
-    ),
+      }
+    }),
     audiences: file.audiences,
     traits: file.traits,
   }

@@ -3,7 +3,16 @@ import { planApply, type ApplyPlan } from '../../core/apply/apply-rules.ts'
 import type { ApplyCommand, GivenSecret } from '../../core/apply/wanted-settings.ts'
 import type { Computation } from '../../core/audience/computations.ts'
 import { defaultOptions } from '../../core/settings/destination-options.ts'
-import type { Destination, SettingsAggregate, SettingsState, Source } from '../../core/settings/settings.ts'
+import { loginSecrets } from '../../core/settings/login.ts'
+import {
+  loginNames,
+  type CertificateFacts,
+  type Destination,
+  type LoginName,
+  type SettingsAggregate,
+  type SettingsState,
+  type Source,
+} from '../../core/settings/settings.ts'
 import { defaultSourceOptions } from '../../core/settings/source-options.ts'
 import type { Fault } from '../../core/decision.ts'
 import type { TrackingPlan } from '../../core/tracking-plan/tracking-plan.ts'
@@ -14,6 +23,7 @@ import {
   secretPrefix,
   type GivenSettingsFile,
 } from './file-schema.ts'
+import { readLogin } from './login.ts'
 import { schemaFaults, type SchemaRefusal } from '../plans/plans.ts'
 import { changedSetting, changedSettingSchema, type ChangedSetting } from './history.ts'
 import { sealerFor, type Sealer, type Secrets } from './secrets.ts'
@@ -54,6 +64,8 @@ interface ApplyPorts {
   schemaRefusal: SchemaRefusal
   settings: SettingsWriter
   secrets: Secrets
+  /** Epoch ms. */
+  now?: () => number
 }
 
 /**
@@ -67,20 +79,33 @@ export async function applySettings(
   file: SettingsFile,
   variables: ReadonlyMap<string, string>,
   { dryRun, prune, expectedVersion, anyKey, onDifference }: ApplyOptions,
-  { settings, secrets, schemaRefusal }: ApplyPorts,
+  { settings, secrets, schemaRefusal, now = Date.now }: ApplyPorts,
 ): Promise<ApplyReport> {
   const { state } = settings
   const { version } = state
   if (expectedVersion !== undefined && expectedVersion !== version)
     throw new SettingsChangedFirst(version, settings.authorAfter(expectedVersion))
   const sealer = sealerFor(settings, secrets, { destinationId: '', anyKey })
-  const wanted = wantedSettings(file, (variable) => {
-    const text = variables.get(variable)
-    return text === undefined ? null : givenSecret(text, secrets, sealer)
+  const loginFaults: Fault[] = []
+  const wanted = wantedSettings(file, {
+    secret(variable) {
+      const text = variables.get(variable)
+      return text === undefined ? null : givenSecret(text, secrets, sealer)
+    },
+    login(names, place) {
+      const texts = eachLogin((name) => names[name] && variables.get(names[name]))
+      const read = readLogin(texts, now())
+      for (const { code, field, message } of read.faults)
+        loginFaults.push({ code, field: `${place}.${field}`, message })
+      return eachLogin((name) => {
+        const [text, certificates] = [read.texts[name], read.certificates[name]]
+        return typeof text !== 'string' ? null : givenSecret(text, secrets, sealer, certificates)
+      })
+    },
   })
   const command: ApplyCommand = { type: 'apply_settings', wanted, prune }
   const plan = planApply(command, state, settings.rules)
-  const faults = [...plansFaults(file, schemaRefusal), ...plan.faults]
+  const faults = [...plansFaults(file, schemaRefusal), ...loginFaults, ...plan.faults]
   if (faults.length > 0) throw new SettingsRefused(faults)
   const report = reportOf(plan, state, dryRun)
   onDifference?.(report)
@@ -92,11 +117,19 @@ export async function applySettings(
 const plansFaults = ({ plans }: SettingsFile, refusal: SchemaRefusal): Fault[] =>
   plans.flatMap(({ events }, index) => schemaFaults(events, refusal, `plans.${index}.events`))
 
-function givenSecret(text: string, secrets: Secrets, sealer: Sealer): GivenSecret {
+const eachLogin = <T>(of: (name: LoginName) => T): Record<LoginName, T> =>
+  Object.fromEntries(loginNames.map((name) => [name, of(name)])) as Record<LoginName, T>
+
+function givenSecret(
+  text: string,
+  secrets: Secrets,
+  sealer: Sealer,
+  certificates?: CertificateFacts[],
+): GivenSecret {
   return {
     equals: ({ keyId, fingerprint, bound }) =>
       bound === true && secrets.keyIds.includes(keyId) && secrets.fingerprint(text, keyId) === fingerprint,
-    make: () => sealer.newSecret(text),
+    make: () => ({ ...sealer.newSecret(text), ...(certificates && { certificates }) }),
   }
 }
 
@@ -162,6 +195,10 @@ const exportedSource = ({ id, name, writeKey, enabled, ...options }: Source): In
 
 function exportedDestination(destination: Destination, variables: VariableNames): InFile<'destinations'> {
   const { id, name, enabled, sourceIds, urls, sharedSecret, earlierSecret, options } = destination
+  const login = loginSecrets(destination.login).map(({ name: part }) => [
+    part,
+    referenceTo(variables.nameFor(id, variableParts[part])),
+  ])
   return {
     ...{ id, name, enabled, sourceIds },
     urls: urls.map(({ url, headers }, index) => ({
@@ -177,6 +214,7 @@ function exportedDestination(destination: Destination, variables: VariableNames)
     })),
     ...(sharedSecret && { sharedSecret: referenceTo(variables.nameFor(id)) }),
     ...(earlierSecret && { earlierSecret: referenceTo(variables.nameFor(id, 'earlier')) }),
+    ...(Object.fromEntries(login) as { [N in LoginName]?: string }),
     ...differing(options, defaultOptions),
   }
 }
@@ -188,6 +226,13 @@ function differing<T extends object>(value: T, defaults: object): Partial<T> {
     ([field, each]) => JSON.stringify(each) !== JSON.stringify(known[field]),
   )
   return Object.fromEntries(fields) as Partial<T>
+}
+
+/** What their variables are called by. */
+const variableParts: Readonly<Record<LoginName, string>> = {
+  clientCert: 'client_cert',
+  clientKey: 'client_key',
+  ca: 'ca',
 }
 
 class VariableNames {

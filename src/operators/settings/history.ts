@@ -3,6 +3,7 @@ import type { Role } from '../../core/access/roles.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { SettingsChange } from '../../core/settings/events.ts'
 import type { TouchedSetting, AcceptedRecord } from '../../core/settings/fold.ts'
+import { loginSecrets } from '../../core/settings/login.ts'
 import type { Destination, SealedSecret } from '../../core/settings/settings.ts'
 import type { TrackingPlan } from '../../core/tracking-plan/tracking-plan.ts'
 import { destinationFor } from '../destinations/destinations.ts'
@@ -71,11 +72,12 @@ const planFields = ({ name, unknownEvents, removed, events }: TrackingPlan): Fie
 })
 
 function destinationFields(destination: Destination): Fields {
-  const { options, urls, sharedSecret, earlierSecret } = destination
+  const { options, urls, sharedSecret, earlierSecret, login } = destination
   return {
-    ...without(destination, 'id', 'type', 'options', 'endedPauses'),
+    ...without(destination, 'id', 'type', 'options', 'endedPauses', 'login'),
     sharedSecret: fingerprintOf(sharedSecret),
     earlierSecret: fingerprintOf(earlierSecret),
+    ...Object.fromEntries(loginSecrets(login).map(({ name, sealed }) => [name, fingerprintOf(sealed)])),
     ...options,
     urls: urls.map(({ url, headers, goneAt }) => ({
       url,

@@ -51,7 +51,8 @@ test('a connection that is closed before its turn came connects to nobody', asyn
     connects++
     return () => {}
   }
-  const owner = { session: null, troubled: new TroubledAddresses(() => 0), onClosed: () => {} }
+  const troubled = new TroubledAddresses(() => 0)
+  const owner = { session: null, troubled, secureContext: null, onClosed: () => {} }
   const parts = { dial, openings, polls: new PollPhase(), steadyNow: () => 0, counts: new ConnectionCounts() }
   const open = () => {
     const connection = new DirectConnection(new URL('https://crm.test'), parts, owner)

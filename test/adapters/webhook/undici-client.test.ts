@@ -2,6 +2,7 @@
 process.env.TEST_WEBHOOK_CLIENT = 'undici'
 
 await import('./address-guard.test.ts')
+await import('./client-certificates.test.ts')
 await import('./closing.test.ts')
 await import('./connection.test.ts')
 await import('./deadline.test.ts')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { planCall, plansUnder } from '../../../src/core/delivery/call-plan.ts'
 import { defaultOptions, type DestinationOptions } from '../../../src/core/settings/destination-options.ts'
-import type { Destination, Source } from '../../../src/core/settings/settings.ts'
+import { type Destination, type Source, noLogin } from '../../../src/core/settings/settings.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { someSource } from '../../support/sources.ts'
 
@@ -20,6 +20,7 @@ const destination = (
   urls: ['u1', 'u2'].map((url) => ({ id: url, url: `https://${url}.example`, headers: [], goneAt: null })),
   sharedSecret: null,
   earlierSecret: null,
+  login: noLogin,
   pause: null,
   endedPauses: [],
   options: { ...defaultOptions, ...options },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
 import { planReplay } from '../../../src/core/delivery/replay.ts'
-import type { Destination } from '../../../src/core/settings/settings.ts'
+import { type Destination, noLogin } from '../../../src/core/settings/settings.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { deadLetter, delivery } from '../../support/replay/dead-letters.ts'
 
@@ -15,6 +15,7 @@ const crm: Destination = {
   urls: ['u2', 'u5'].map((id) => ({ id, url: `https://${id}.example/`, headers: [], goneAt: null })),
   sharedSecret: null,
   earlierSecret: null,
+  login: noLogin,
   pause: null,
   endedPauses: [],
   options: defaultOptions,

@@ -12,6 +12,7 @@ import {
   type Destination,
   type SealedSecret,
   type SettingsAggregate,
+  noLogin,
 } from '../../../src/core/settings/settings.ts'
 import { placedSecrets } from '../../../src/core/settings/secrets.ts'
 import { evolve } from '../../../src/core/settings/events.ts'
@@ -86,6 +87,7 @@ test('a source and a destination are created as requested', () => {
     ],
     sharedSecret: secret('s3cret').sealed,
     earlierSecret: null,
+    login: noLogin,
     options: defaultOptions,
     enabled: true,
     pause: null,
@@ -461,7 +463,7 @@ test('options are off by default, change one by one, and are validated', () => {
   )
   assert.deepEqual(faultsOf(update({ options: { types: [], events: [] } }), state).length, 3)
   assert.deepEqual(faultsOf(update({ options: {} }), state), [
-    'nothing to change: give a name, sources, URLs, headers, a secret or an option',
+    'nothing to change: give a name, sources, URLs, headers, a secret, a login or an option',
   ])
   assert.deepEqual(faultsOf({ ...crm, options: { types: ['page'], events: ['A'] } }, after(shop)), [
     'events are names of track calls, which are not among the types that are sent',

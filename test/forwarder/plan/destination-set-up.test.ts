@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
-import { headerPlace, sharedSecretPlace, type Destination } from '../../../src/core/settings/settings.ts'
+import {
+  headerPlace,
+  sharedSecretPlace,
+  type Destination,
+  noLogin,
+} from '../../../src/core/settings/settings.ts'
 import { setUp } from '../../../src/forwarder/plan/destination-runtime.ts'
 
 test('each secret is opened for its own place, and a header of any name reaches its URL', () => {
@@ -16,6 +21,7 @@ test('each secret is opened for its own place, and a header of any name reaches 
     urls: [{ id: 'u1', url, headers: names.map((name) => ({ name, value: sealed })), goneAt: null }],
     sharedSecret: sealed,
     earlierSecret: null,
+    login: noLogin,
     pause: null,
     endedPauses: [],
     options: defaultOptions,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { builtInSourceId } from '../../../src/core/call/built-in-source.ts'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
-import type { Destination, SettingsState } from '../../../src/core/settings/settings.ts'
+import { type Destination, type SettingsState, noLogin } from '../../../src/core/settings/settings.ts'
 import { Routing } from '../../../src/forwarder/plan/routing.ts'
 import { Dispatcher } from '../../../src/forwarder/send/dispatcher.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
@@ -80,7 +80,7 @@ function after(
   const { destination: id, enabled, isPaused, isFiltered, deliverTo, urls } = its
   const destination: Destination = {
     ...{ id, name: id, type: 'Webhooks', enabled, sourceIds: its.sourceIds },
-    ...{ sharedSecret: null, earlierSecret: null, endedPauses: [] },
+    ...{ sharedSecret: null, earlierSecret: null, login: noLogin, endedPauses: [] },
     urls: Array.from({ length: urls }, (_, index) => ({
       ...{ id: `u${index}`, url: `http://127.0.0.1/${id}/${index}`, headers: [], goneAt: null },
     })),

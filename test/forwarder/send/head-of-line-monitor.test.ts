@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
-import type { Destination } from '../../../src/core/settings/settings.ts'
+import { type Destination, noLogin } from '../../../src/core/settings/settings.ts'
 import { ActiveDelivery } from '../../../src/forwarder/send/active-delivery.ts'
 import { Dispatcher } from '../../../src/forwarder/send/dispatcher.ts'
 import { HeadOfLineMonitor } from '../../../src/forwarder/send/head-of-line-monitor.ts'
@@ -34,6 +34,7 @@ const destination = (id: string): Destination => ({
   urls: [{ id: 'u1', url: `http://${id}.example/`, headers: [], goneAt: null }],
   sharedSecret: null,
   earlierSecret: null,
+  login: noLogin,
   pause: null,
   endedPauses: [],
   options: defaultOptions,

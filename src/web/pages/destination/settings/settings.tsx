@@ -5,6 +5,8 @@ import { may } from '../../../app/session.ts'
 import { Dialog } from '../../../components/dialog.tsx'
 import { countOf } from '../../../components/figures.ts'
 import { Failure, say } from '../../../components/notices.tsx'
+import { expiryOf } from '../../../../core/settings/certificate-expiry.ts'
+import { At } from '../../../components/time.tsx'
 import {
   changedFields,
   draftFields,
@@ -108,7 +110,7 @@ function Form({ destination, tag, reload }: Omit<SettingsProps, 'rotate'>) {
 
 /** Secrets and static headers, of which only fingerprints can be seen. */
 function Secrets({ destination, rotate }: Pick<SettingsProps, 'destination' | 'rotate'>) {
-  const { sharedSecret, earlierSecret, urls } = destination
+  const { sharedSecret, earlierSecret, clientCert, ca, urls } = destination
   const withHeaders = urls.filter(({ headers }) => headers.length > 0)
   return (
     <section class="section" aria-labelledby="secrets">
@@ -139,6 +141,8 @@ function Secrets({ destination, rotate }: Pick<SettingsProps, 'destination' | 'r
             <dd class="id">{earlierSecret.fingerprint}</dd>
           </>
         )}
+        <Certificates of={clientCert} label="Client certificate" />
+        <Certificates of={ca} label="Own CA" />
         {withHeaders.map(({ id, url, headers }) => (
           <>
             <dt key={id}>
@@ -155,10 +159,33 @@ function Secrets({ destination, rotate }: Pick<SettingsProps, 'destination' | 'r
         ))}
       </dl>
       <p class="hint">
-        Fingerprints stand for values that are encrypted and never shown. Headers are changed with{' '}
-        <code>postrider destinations update</code>.
+        Fingerprints stand for values that are encrypted and never shown. Headers and certificates are changed
+        with <code>postrider destinations update</code>.
       </p>
     </section>
+  )
+}
+
+function Certificates({ of, label }: { of: DestinationAnswer['clientCert']; label: string }) {
+  return (
+    of && (
+      <>
+        <dt>{label}</dt>
+        {of.certificates.map(({ subject, issuer, fingerprint, expiresAt }) => {
+          const expiry = expiryOf(Date.parse(expiresAt), Date.now())
+          return (
+            <dd key={fingerprint}>
+              <p>
+                <span class="id">{subject}</span>, issued by <span class="id">{issuer}</span>
+              </p>
+              <p class={expiry === 'later' ? 'faint' : 'fault'}>
+                {expiry === 'expired' ? 'Expired' : 'Expires'} <At at={expiresAt} />
+              </p>
+            </dd>
+          )
+        })}
+      </>
+    )
   )
 }
 
