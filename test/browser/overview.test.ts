@@ -32,9 +32,9 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
   await until(async () => {
     const { totals, destinations } = (await ok(200, 'GET', '/overview?window=1h')) as {
       totals: Record<string, number>
-      destinations: { id: string; state: string }[]
+      destinations: { id: string; health: { word: string } }[]
     }
-    const isDown = destinations.find(({ id }) => id === 'stock')!.state === 'down'
+    const isDown = destinations.find(({ id }) => id === 'stock')!.health.word === 'down'
     return totals.delivered === 40 && totals.deadLettered === 40 && totals.held === 40 && isDown
   }, 60_000)
 
@@ -49,12 +49,10 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
         texts[0]!,
         /^down\s+stock\s+http:\/\/127.0.0.1:\d+\/hook down for \d+ \w+\. Status 503 .* ago/,
       )
-      assert.match(
-        texts[1]!,
-        /^paused\s+fraud\s+Its calls are held, for .*; it goes on in (1 h 5\d min|2 h)\./,
-      )
-      assert.match(texts[2]!, /^dead letters\s+mail\s+40 dead letters within an hour: rejected/)
-      assert.equal(texts.length, 3)
+      assert.match(texts[1]!, /^failing\s+mail\s+Nothing that was sent to it of late has arrived\./)
+      assert.match(texts[2]!, /^held\s+fraud\s+Its calls are held, for .*; it goes on in (1 h 5\d min|2 h)\./)
+      assert.match(texts[3]!, /^dead letters\s+mail\s+40 dead letters within an hour: rejected/)
+      assert.equal(texts.length, 4)
       const path = await page.locator('.path').innerText()
       assert.match(path, /Received\s+40\s/)
       assert.match(path, /Delivered\s+40\s/)

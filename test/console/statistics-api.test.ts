@@ -75,9 +75,29 @@ test('statistics, attempts, users’ calls, processes and audits by the API agre
   await until(async () => (await system()).some(({ roles }) => roles.includes('forwarder')), 30_000)
   const [live] = await system()
   assert.deepEqual([live!.state, live!.roles], ['live', ['collector', 'forwarder']])
+  const health = async (path: string, list: string) =>
+    ((await ok(200, 'GET', path))[list] as { id: string; health: { word: string } }[]).map(
+      (each) => `${each.id} ${each.health.word}`,
+    )
+  const words = ['crm delivering', 'mail failing', 'idle idle']
+  await until(async () => (await health('/overview', 'destinations')).join() === words.join(), 30_000)
+  assert.deepEqual(await health('/destinations?health=true', 'data'), words)
+  assert.match(
+    (await runCommand(t, deployment, '', 'destinations', 'list', '--health')).stdout,
+    /^crm .* delivering .*\nmail .* failing /m,
+  )
+  assert.match(
+    (await runCommand(t, deployment, '', 'destinations', 'show', 'mail', '--health')).stdout,
+    /^health +failing: Nothing that was sent to it of late has arrived\.$/m,
+  )
   parts.process.kill('SIGTERM')
   await parts.ended
   await until(async () => (await system())[0]!.state === 'stopped', 20_000)
+  assert.deepEqual(
+    await health('/overview', 'destinations'),
+    ['crm not_known', 'mail not_known', 'idle not_known'],
+    'nothing is sent without a forwarder',
+  )
 
   const stats = async (path: string) => (await ok(200, 'GET', path)) as unknown as Stats
   await until(async () => (await stats('/destinations/mail/stats')).totals.deadLettered === 10, 20_000)
@@ -169,7 +189,7 @@ test('statistics, attempts, users’ calls, processes and audits by the API agre
   const rows = (await run('attempts', '--url', 'u1', '--destination', 'mail', '--json')).trim().split('\n')
   assert.equal(rows.length, 10)
   assert.equal((await run('attempts', '--user', 'u-1', '--json')).trim().split('\n').length, 6)
-  assert.match(await run('overview', '--window', '1h'), /mail +active .*0\.00%.*\n/)
+  assert.match(await run('overview', '--window', '1h'), /mail +not known .*0\.00%.*\n/)
   assert.match(await run('system'), /^PROCESS +STATE /)
   const wrong = await runCommand(t, deployment, '', 'stats', 'total', '--window', 'x', '--step', 'y')
   assert.equal(wrong.status, 2)

@@ -5,6 +5,26 @@ const events = 'pipeline/operational/events.test.ts'
 /** What operators see: live tails and operational events. */
 export const operators: readonly Mutation[] = [
   {
+    id: 'delivering-without-a-forwarder',
+    file: 'src/core/statistics/health.ts',
+    find: "if (reading === 'no_forwarder') return",
+    replace: "if (reading === 'no_forwarder' && sent.every(isDown)) return",
+    test: {
+      file: 'core/statistics/health.test.ts',
+      name: 'a destination is delivering only where something arrives, a forwarder reads all, and no URL is down',
+    },
+  },
+  {
+    id: 'delivering-while-all-become-dead-letters',
+    file: 'src/core/statistics/health.ts',
+    find: 'share(delivered, delivered + deadLettered)',
+    replace: 'share(delivered, delivered)',
+    test: {
+      file: 'core/statistics/health.test.ts',
+      name: 'each word is said where its facts hold',
+    },
+  },
+  {
     id: 'events-are-sent-before-they-are-safe',
     file: 'src/operators/operational-events/events.ts',
     find: `    await lease.commit({ positions: reading.positions(), state: fold.state })

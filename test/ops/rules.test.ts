@@ -8,6 +8,7 @@ import { restartCauses } from '../../src/restarts.ts'
 import { callResults } from '../../src/collector/metrics.ts'
 import { partMakers } from '../../src/cli/run-parts.ts'
 import { outcomeKinds } from '../../src/core/delivery/outcome.ts'
+import { degradedUnder, judgedMs } from '../../src/core/statistics/health.ts'
 import { dispositionLabels } from '../../src/core/ledger/delivery-event.ts'
 import { readPage, root } from '../support/docs.ts'
 import { readRules, readRuleTests, ruleTestFiles, rulesFile, selectorsOf } from '../support/ops/rules.ts'
@@ -85,6 +86,17 @@ const labelValues: Record<string, readonly string[]> = {
   cause: restartCauses,
   part: Object.keys(partMakers),
 }
+
+test('alerts say that a destination fails or asks to wait by the bounds of the console', () => {
+  const exprOf = (name: string) => alerts.find(({ alert }) => alert === name)!.expr
+  const judged = `[${judgedMs / 60_000}m]`
+  for (const name of ['PostriderDestinationFailing', 'PostriderDestinationAskedToWait'])
+    for (const [range] of exprOf(name).matchAll(/\[\w+\]/g)) assert.equal(range, judged, name)
+  assert.match(
+    exprOf('PostriderDestinationAskedToWait'),
+    new RegExp(`ratio_rate${judgedMs / 60_000}m > 1 - ${degradedUnder}\n`),
+  )
+})
 
 test('rules select metrics that are documented, and values of labels that exist', () => {
   const documented = new Set(

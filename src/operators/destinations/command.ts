@@ -10,6 +10,7 @@ import { destinationOptions, optionNames, type OptionName } from '../../core/set
 import { expiryOf } from '../../core/settings/certificate-expiry.ts'
 import { loginLabels } from '../../core/settings/login.ts'
 import type { LoginName } from '../../core/settings/settings.ts'
+import { healthSentence, healthText } from '../../core/statistics/health.ts'
 import { settingIn } from '../settings/setting-operations.ts'
 import { type DestinationView, destinationKind, type sampleView } from './destinations.ts'
 
@@ -20,7 +21,7 @@ export function rowOf(view: DestinationView): (string | number)[] {
   return [
     view.id,
     view.name,
-    stateOf(view),
+    view.health ? healthText(view.health) : stateOf(view),
     view.sourceIds.join(', '),
     gone === 0 ? String(view.urls.length) : `${view.urls.length} (${gone} gone)`,
     view.sharedSecret ? 'yes' : 'no',
@@ -33,6 +34,7 @@ export function pageOf(view: DestinationView): string {
     ['id', view.id],
     ['name', view.name],
     ['state', view.enabled ? 'enabled' : 'disabled'],
+    ...healthLines(view),
     ...pauseLines(view),
     ['sources', view.sourceIds.join(', ')],
     [
@@ -102,6 +104,12 @@ function stateOf({ enabled, pause }: DestinationView): string {
   if (!enabled) return 'disabled'
   if (pause === null) return 'enabled'
   return pause.until === null ? 'paused' : `paused until ${pause.until}`
+}
+
+function healthLines({ health }: DestinationView): Line[] {
+  if (!health) return []
+  const why = healthSentence(health)
+  return [['health', why === null ? healthText(health) : `${healthText(health)}: ${why}`]]
 }
 
 function pauseLines({ id, enabled, pause }: DestinationView): Line[] {

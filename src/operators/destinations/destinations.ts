@@ -12,8 +12,9 @@ import type {
   SettingsState,
   SettingsAggregate,
 } from '../../core/settings/settings.ts'
-import type { SettingKind, ShownFacts } from '../settings/setting-operations.ts'
+import { noFacts, type SettingKind, type ShownFacts } from '../settings/setting-operations.ts'
 import type { SettingsWriter } from '../settings/writer.ts'
+import { healthSchema } from '../statistics/health-schema.ts'
 
 const shownSecret = z
   .object({
@@ -61,6 +62,7 @@ export const destinationSchema = z
       })
       .nullable()
       .describe('Set while its calls are held.'),
+    health: healthSchema.optional().describe('With `health`.'),
     sourceIds: z.array(z.string()),
     sharedSecret: shownSecret.nullable().describe('Signs X-Signature.'),
     earlierSecret: shownSecret.nullable().describe('Still active beside it.'),
@@ -85,7 +87,7 @@ export type DestinationView = z.output<typeof destinationSchema>
 function destinationView(
   destination: Destination,
   _state: SettingsState,
-  facts: ShownFacts = { heldKeptMs: null },
+  facts: ShownFacts = noFacts,
 ): DestinationView {
   const { id, name, type, enabled, pause, sourceIds, sharedSecret, earlierSecret, login, options } =
     destination
@@ -95,6 +97,7 @@ function destinationView(
     type,
     enabled,
     pause: pause && pauseView(pause, facts),
+    ...(facts.healths && { health: facts.healths.get(id)?.all }),
     sourceIds,
     sharedSecret: sharedSecret && shownOf(sharedSecret),
     earlierSecret: earlierSecret && shownOf(earlierSecret),

@@ -169,6 +169,7 @@ export const destinationOperations: Operation[] = [
     ...destinationKind,
     name: 'Destination',
     isVersioned: true,
+    hasHealth: true,
     flags: {
       sourceIds: 'source',
       urls: null,

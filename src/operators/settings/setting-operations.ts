@@ -5,6 +5,7 @@ import { evolve } from '../../core/settings/events.ts'
 import { initialSettings, type SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError } from '../../errors.ts'
 import { operation, type ApiAnswer, type Operation } from '../operation.ts'
+import { healthsOf, type DestinationHealth } from '../statistics/overview.ts'
 import { page, pageOf, pageQuery, checkTag, requestKey, tagOf } from '../schemas.ts'
 import type { ConsoleServices } from '../services.ts'
 
@@ -30,6 +31,8 @@ export interface ListedKind<T extends { id: string }, C extends { id: string }> 
   flags?: Operation['flags']
   /** Whether it can be changed, and by If-Match. */
   isVersioned: boolean
+  /** Whether it can be asked how it is. */
+  hasHealth?: boolean
   createBody: z.ZodType<C>
   /** `asked` is what an Idempotency-Key stands for, with fingerprints in place of secrets. */
   create(body: C, services: ConsoleServices): Change & { asked: unknown }
@@ -58,12 +61,12 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
       command: `${path.slice(1)} list`,
       role: 'reader',
       summary: `All ${one}s, in the order of their creation`,
-      query: pageQuery,
+      query: kind.hasHealth ? pageQuery.extend(healthQuery) : pageQuery,
       success: { status: 200, description: 'A page of them.', schema: pageOf(schema) },
       async handle({ query }, services) {
         const { state } = services.settings
         const all = [...kind.all(state).values()]
-        const facts = await shownFacts(all, services)
+        const facts = await shownFacts(all, services, query)
         return page(all, query, (item) => kind.view(item, state, facts), kind.isListed)
       },
     }),
@@ -102,13 +105,28 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
   ]
 }
 
-/** What views of these need to know: Kafka is asked only where a pause is shown. */
+const healthQuery = {
+  health: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Add how each destination is. Statistics are read for it: a command may read the ledger first.',
+    ),
+}
+
+/** What views of these need to know: Kafka is asked only where a pause is shown, the ledger read only for `health`. */
 export async function shownFacts(
   shown: readonly object[],
-  { heldKeptMs }: Pick<ConsoleServices, 'heldKeptMs'>,
+  { heldKeptMs, statistics, settings, callsTopic, now }: ConsoleServices,
+  query: object = {},
 ): Promise<ShownFacts> {
   const isPaused = shown.some((item) => 'pause' in item && item.pause !== null)
-  return { heldKeptMs: isPaused ? await heldKeptMs() : null }
+  const isAsked = 'health' in query && query.health === true
+  const destinations = isAsked ? [...settings.state.destinations.values()] : []
+  return {
+    heldKeptMs: isPaused ? await heldKeptMs() : null,
+    healths: isAsked ? healthsOf({ store: await statistics(), callsTopic, now: now() }, destinations) : null,
+  }
 }
 
 /** To list, create, show, change, enable and disable it. */
@@ -119,10 +137,10 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
   const words = pathOf(name).slice(1)
   const path = `${pathOf(name)}/{id}` as const
   const success = { status: 200, description: `The ${one}.`, schema, hasTag: true }
-  const answer = async (id: string, services: ConsoleServices): Promise<ApiAnswer> => {
+  const answer = async (id: string, services: ConsoleServices, query = {}): Promise<ApiAnswer> => {
     const { state } = services.settings
     const found = settingIn(kind, state, id)
-    const facts = await shownFacts([found], services)
+    const facts = await shownFacts([found], services, query)
     return { status: 200, headers: { ETag: tagOf(found) }, body: kind.view(found, state, facts) }
   }
   const change = async (id: string, ifMatch: string | null, change: Change, services: ConsoleServices) => {
@@ -142,8 +160,9 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
       role: 'reader',
       ...texts.show,
       params: idParams,
+      ...(kind.hasHealth && { query: z.strictObject(healthQuery) }),
       success,
-      handle: ({ params: { id } }, services) => answer(id, services),
+      handle: ({ params: { id }, query }, services) => answer(id, services, query),
     }),
     operation({
       id: `update${name}`,
@@ -180,7 +199,11 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
 export interface ShownFacts {
   /** For how long what a pause holds is kept, in ms; null without a limit, or where it is not known. */
   heldKeptMs: number | null
+  /** By id; null where they were not asked for. */
+  healths: ReadonlyMap<string, DestinationHealth> | null
 }
+
+export const noFacts: ShownFacts = { heldKeptMs: null, healths: null }
 
 /** One kind of setting, for commands and admin API alike: `T` is one of it, `V` how it is shown. */
 export interface SettingKind<T extends { id: string }, V> {

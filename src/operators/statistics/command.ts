@@ -3,6 +3,7 @@
 import type { CommandShape } from '../../cli/operations/operation-command.ts'
 import { count, printable, table } from '../../cli/terminal.ts'
 import { formatDuration } from '../../core/duration.ts'
+import { healthRank, healthText } from '../../core/statistics/health.ts'
 import { deliveryFields, type AttemptFigures, type DeliveryCounts } from '../../core/statistics/views.ts'
 import type { Overview } from './overview.ts'
 import type { ProcessView } from './processes.ts'
@@ -169,7 +170,6 @@ export const attemptRow = (each: ReturnType<typeof attemptView>): (string | numb
   each.detail ?? '',
 ]
 
-const stateOrder = ['down', 'gone', 'troubled', 'paused', 'active', 'disabled']
 const breakerOrder = ['open', 'half_open', 'paused', 'ramp', 'closed']
 
 const number = (value: number | null): string => (value === null ? '-' : String(value))
@@ -179,9 +179,7 @@ export function overviewPage(overview: Overview): string {
   const { totals, lag, waitingInTiers, asOf } = overview
   const destinations = overview.destinations.toSorted(
     (a, b) =>
-      stateOrder.indexOf(a.state) - stateOrder.indexOf(b.state) ||
-      b.attempts - a.attempts ||
-      (a.id < b.id ? -1 : 1),
+      healthRank(a.health) - healthRank(b.health) || b.attempts - a.attempts || (a.id < b.id ? -1 : 1),
   )
   const late = asOf === null ? 'the ledger is being read' : `as of ${asOf}`
   const head = [
@@ -196,7 +194,7 @@ export function overviewPage(overview: Overview): string {
       [
         ...[
           'destination',
-          'state',
+          'health',
           'delivered/s',
           'attempts/s',
           'success',
@@ -209,7 +207,7 @@ export function overviewPage(overview: Overview): string {
       ],
       destinations.map((each) => [
         each.id,
-        each.state,
+        healthText(each.health),
         each.deliveredPerSecond,
         each.attemptsPerSecond,
         percent(each.successRate),

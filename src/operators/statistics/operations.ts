@@ -78,7 +78,7 @@ export const collectedShape = {
 export const refusalsShape = { refusals: byName.describe('By the code of the answer.') }
 
 /** Of a URL, by the heartbeats of forwarders. */
-export const healthShape = {
+export const urlTimesShape = {
   downSince: z
     .string()
     .nullable()

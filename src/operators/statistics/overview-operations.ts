@@ -7,10 +7,11 @@ import {
   collectedShape,
   count,
   deliveryShape,
-  healthShape,
   reachShape,
   reasonsShape,
+  urlTimesShape,
 } from './operations.ts'
+import { healthSchema } from './health-schema.ts'
 import { overviewOf } from './overview.ts'
 import { processViews } from './processes.ts'
 
@@ -23,6 +24,7 @@ const urlStateSchema = z
     url: z.string(),
     gone: z.boolean().describe('It answered 410.'),
     goneAt: z.string().nullable().describe('When it did.'),
+    health: healthSchema.describe('Of this URL, by the same rules.'),
     attempts: count,
     failed: count,
     successRate: figure,
@@ -38,7 +40,7 @@ const urlStateSchema = z
       .nullable()
       .describe('The worst of all forwarders; null where none has sent to it yet.'),
     pausedUntil: z.string().nullable(),
-    ...healthShape,
+    ...urlTimesShape,
     lastFailure: z
       .object({
         at: z.string(),
@@ -47,7 +49,7 @@ const urlStateSchema = z
         detail: z.string().nullable(),
       })
       .nullable()
-      .describe('While it is gone, or its breaker is not closed; null where none is known.'),
+      .describe('While it is not well, or its breaker is not closed; null where none is known.'),
   })
   .meta({ id: 'UrlState' })
 
@@ -85,11 +87,7 @@ export const overviewSchema = z
           id: z.string(),
           name: z.string(),
           enabled: z.boolean(),
-          state: z
-            .enum(['active', 'disabled', 'paused', 'gone', 'down', 'troubled'])
-            .describe(
-              '`down`: none of its URLs is sent to now. `troubled`: not all are. `gone`: all answered 410.',
-            ),
+          health: healthSchema,
           pause: z
             .object({ since: z.string(), until: z.string().nullable() })
             .nullable()
@@ -188,7 +186,7 @@ export const processSchema = z
         queued: count,
         breaker: z.string(),
         pausedUntil: z.string().nullable(),
-        ...healthShape,
+        ...urlTimesShape,
       }),
     ),
     endpointsOmitted: count,

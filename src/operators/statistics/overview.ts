@@ -1,5 +1,15 @@
 import { isoOrNull } from '../../core/duration.ts'
 import type { Destination, SettingsState } from '../../core/settings/settings.ts'
+import {
+  healthOf,
+  isAnythingIn,
+  isWell,
+  judgedAtMostMs,
+  judgedMs,
+  judgedOutcomesOf,
+  urlOutcomesOf,
+  type Health,
+} from '../../core/statistics/health.ts'
 import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
 import {
   attemptFiguresOf,
@@ -14,6 +24,7 @@ import {
   liveEndpoints,
   livePartitions,
   processStateOf,
+  readingOf,
   timesOf,
   type UrlPacing,
 } from './processes.ts'
@@ -30,9 +41,6 @@ export interface OverviewInput {
   hours: boolean
 }
 
-/** `down`: none of its URLs is sent to now. `troubled`: not all of them are. */
-export type DestinationState = 'active' | 'disabled' | 'paused' | 'gone' | 'down' | 'troubled'
-
 const hoursShown = 24
 
 export function overviewOf({ store, settings, callsTopic, now, windowMs, hours }: OverviewInput) {
@@ -44,18 +52,20 @@ export function overviewOf({ store, settings, callsTopic, now, windowMs, hours }
   const rate = (count: number) => Math.round((count / seconds) * 100) / 100
   const processes = store.processes()
   const endpoints = liveEndpoints(processes, now)
+  const healths = healthsOf({ store, callsTopic, now }, [...settings.destinations.values()], endpoints)
   const sums = sumsBetween(store, 'destination', period)
   const collected = sumsBetween(store, 'source', period)
 
   const destinations = [...settings.destinations.values()].map((destination) => {
     const { id, name, enabled, pause, urls } = destination
-    const live = endpoints.get(id) ?? new Map<string, UrlPacing>()
+    const live = endpoints.get(id) ?? noPacing
+    const health = healths.get(id)!
     const { urls: counted, ...figures } = destinationFiguresOf(sums.get(id) ?? {})
     return {
       id,
       name,
       enabled,
-      state: stateOf(destination, live),
+      health: health.all,
       pause: pause && { since: isoOrNull(pause.since)!, until: isoOrNull(pause.until) },
       ...figures,
       deliveredPerSecond: rate(figures.delivered),
@@ -72,16 +82,17 @@ export function overviewOf({ store, settings, callsTopic, now, windowMs, hours }
           p99Ms = null,
         } = counted.find((each) => each.urlId === urlId) ?? {}
         const figures = { attempts, failed, successRate, p50Ms, p99Ms }
-        const isWell = goneAt === null && (state.breaker === null || state.breaker === 'closed')
+        const urlHealth = health.urls.get(urlId)!
         return {
           urlId,
           url,
           gone: goneAt !== null,
           goneAt: isoOrNull(goneAt),
+          health: urlHealth,
           ...figures,
           ...state,
           ...timesOf(state),
-          lastFailure: isWell ? null : lastFailure(store, id, urlId),
+          lastFailure: isFailing(urlHealth, state) ? lastFailure(store, id, urlId) : null,
         }
       }),
       ...(hours && { hours: lastHours(store, id, now) }),
@@ -156,22 +167,47 @@ const unknownEndpoint = {
   lastSuccessAt: null,
 }
 
-function stateOf(
-  { enabled, pause, urls }: Destination,
-  live: ReadonlyMap<string, UrlPacing>,
-): DestinationState {
-  if (!enabled) return 'disabled'
-  if (pause) return 'paused'
-  if (urls.every(({ goneAt }) => goneAt !== null)) return 'gone'
-  const down = urls.filter(
-    ({ id, goneAt }) => goneAt !== null || ['open', 'half_open'].includes(live.get(id)?.breaker ?? 'closed'),
+const noPacing: ReadonlyMap<string, UrlPacing> = new Map()
+
+export interface DestinationHealth {
+  all: Health
+  /** By URL: by the same rules. */
+  urls: ReadonlyMap<string, Health>
+}
+
+/** How each destination is now, by id, whatever period is asked for. */
+export function healthsOf(
+  { store, callsTopic, now }: Pick<OverviewInput, 'store' | 'callsTopic' | 'now'>,
+  destinations: readonly Destination[],
+  endpoints = liveEndpoints(store.processes(), now),
+): Map<string, DestinationHealth> {
+  const reading = readingOf(store.processes(), { callsTopic, asOf: store.reach().asOf, now })
+  const [judged, atMost] = [judgedMs, judgedAtMostMs].map((windowMs) =>
+    sumsBetween(store, 'destination', lastMinutes(windowMs, now)),
   )
-  if (down.length === 0) return 'active'
-  return down.length === urls.length ? 'down' : 'troubled'
+  return new Map(
+    destinations.map(({ id, enabled, pause, urls }) => {
+      const live = endpoints.get(id) ?? noPacing
+      const newest = judged!.get(id) ?? {}
+      const counts = isAnythingIn(judgedOutcomesOf(newest)) ? newest : (atMost!.get(id) ?? {})
+      const facts = { enabled, isPaused: pause !== null, reading, now }
+      const paced = urls.map(({ id: urlId, goneAt }) => {
+        const { breaker, pausedUntil } = live.get(urlId) ?? unknownEndpoint
+        return { urlId, isGone: goneAt !== null, breaker, pausedUntil }
+      })
+      const all = healthOf({ ...facts, urls: paced, recent: judgedOutcomesOf(counts) })
+      const ofUrl = (url: (typeof paced)[number]) =>
+        healthOf({ ...facts, urls: [url], recent: urlOutcomesOf(counts, url.urlId) })
+      return [id, { all, urls: new Map(paced.map((url) => [url.urlId, ofUrl(url)])) }]
+    }),
+  )
 }
 
 const sumOf = (live: ReadonlyMap<string, UrlPacing>, field: 'inFlight' | 'queued'): number =>
   [...live.values()].reduce((sum, endpoint) => sum + endpoint[field], 0)
+
+const isFailing = ({ word }: Health, { breaker }: { breaker: string | null }): boolean =>
+  !isWell({ word }) || (breaker !== null && breaker !== 'closed')
 
 /** With LEDGER=all successes are listed too: no more are looked through. */
 const attemptsLooked = 50

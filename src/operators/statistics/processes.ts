@@ -1,6 +1,7 @@
 import type { SeenProcess } from '../../core/statistics/rollup-fold.ts'
 import type { HeartbeatEndpoint, HeartbeatPartition } from '../../core/ledger/heartbeat.ts'
 import { isoOrNull } from '../../core/duration.ts'
+import type { Reading } from '../../core/statistics/health.ts'
 
 /** `gone`: its heartbeats ceased, and it did not say that it was stopped. */
 export type ProcessState = 'live' | 'stopped' | 'gone'
@@ -63,6 +64,44 @@ export function livePartitions(processes: readonly SeenProcess[], now: number): 
   for (const { heartbeat } of live.toSorted((a, b) => a.seenAt - b.seenAt))
     for (const each of heartbeat.partitions) found.set(`${each.topic}/${each.partition}`, each)
   return [...found.values()]
+}
+
+/** How long others have to take over the partitions of a process that is stopped, and to say so. */
+const takenOverMs = 30_000
+
+/** Partitions that nobody reads who lives, but that a process read which ended within the day. */
+export function unreadPartitions(
+  processes: readonly SeenProcess[],
+  now: number,
+): { partition: HeartbeatPartition; reader: SeenProcess }[] {
+  const keyOf = ({ topic, partition }: HeartbeatPartition) => `${topic}/${partition}`
+  const read = new Set(livePartitions(processes, now).map(keyOf))
+  const found = new Map<string, { partition: HeartbeatPartition; reader: SeenProcess }>()
+  for (const reader of processes.toSorted((a, b) => a.seenAt - b.seenAt)) {
+    if (processStateOf(reader, now) === 'live' || now - reader.seenAt <= takenOverMs) continue
+    for (const partition of reader.heartbeat.partitions)
+      if (!read.has(keyOf(partition))) found.set(keyOf(partition), { partition, reader })
+  }
+  return [...found.values()]
+}
+
+/** Whether a process with this part lives. */
+export const hasLive = (processes: readonly SeenProcess[], role: string, now: number): boolean =>
+  processes.some((seen) => seen.heartbeat.roles.includes(role) && processStateOf(seen, now) === 'live')
+
+/** A ledger that was not read for so long says nothing of now. */
+const staleMs = 60_000
+
+/** @param asOf of the statistics */
+export function readingOf(
+  processes: readonly SeenProcess[],
+  { callsTopic, asOf, now }: { callsTopic: string; asOf: number | null; now: number },
+): Reading {
+  if (asOf === null || now - asOf > staleMs) return 'unknown'
+  if (!hasLive(processes, 'forwarder', now)) return 'no_forwarder'
+  const live = livePartitions(processes, now)
+  if (!live.some(({ topic }) => topic === callsTopic)) return 'nothing'
+  return unreadPartitions(processes, now).length > 0 ? 'some' : 'all'
 }
 
 /** Null where none is known. */

@@ -62,7 +62,6 @@ function zoneText(date: Date): string {
 export const wordsOf = (code: string): string => words[code] ?? code.replaceAll('_', ' ')
 
 const words: Record<string, string> = {
-  active: 'sending',
   half_open: 'trying again',
   ramp: 'recovering',
   status_5xx: 'answered 5xx',

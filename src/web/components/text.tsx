@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
+import { healthSentence, healthText, type Health, type HealthWord } from '../../core/statistics/health.ts'
 import { linkTo } from '../../console/page-paths.ts'
 import { requestLine, type Asked } from '../api/request.ts'
 import type { Route } from '../api/routes.ts'
-import { countText, wordsOf } from './figures.ts'
+import { countText } from './figures.ts'
 import { Icon } from './icon.tsx'
 import { indented } from './json-text.ts'
 import { say } from './notices.tsx'
@@ -49,17 +50,23 @@ export function Badge({ tone, text, title }: { tone: Tone; text: string; title?:
   )
 }
 
-const tones: Record<string, Tone> = {
-  active: 'good',
-  troubled: 'warn',
-  paused: 'warn',
+const tones: Record<HealthWord, Tone> = {
+  delivering: 'good',
+  idle: 'plain',
+  degraded: 'warn',
+  asked_to_wait: 'warn',
+  not_known: 'warn',
+  held: 'warn',
+  failing: 'bad',
   down: 'bad',
   gone: 'bad',
   disabled: 'plain',
 }
 
-export function DestinationBadge({ state }: { state: string }) {
-  return <Badge tone={tones[state] ?? 'plain'} text={wordsOf(state)} />
+/** How a destination is, in the one word that all places have for it. */
+export function HealthBadge({ health }: { health: Health }) {
+  const why = healthSentence(health)
+  return <Badge tone={tones[health.word]} text={healthText(health)} {...(why !== null && { title: why })} />
 }
 
 async function copy(text: string, what: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { healthSentence, isWell } from '../../../core/statistics/health.ts'
 import { useLive } from '../../api/live.ts'
 import type { DestinationAnswer, DestinationSummary } from '../../api/routes.ts'
 import { query } from '../../app/address.ts'
@@ -15,7 +16,7 @@ import {
 import { Icon } from '../../components/icon.tsx'
 import { Note } from '../../components/notices.tsx'
 import { ReplayDialog } from '../../components/replay-dialog.tsx'
-import { DestinationBadge, CopyAsCurl } from '../../components/text.tsx'
+import { HealthBadge, CopyAsCurl } from '../../components/text.tsx'
 import { Ago, Since } from '../../components/time.tsx'
 import { Loaded, Views } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
@@ -54,7 +55,7 @@ export function Destination({ params }: PageProps) {
       <PageTitle
         title={live.data?.name ?? id}
         above={<a href="/destinations">Destinations</a>}
-        beside={state && <DestinationBadge state={state.state} />}
+        beside={state && <HealthBadge health={state.health} />}
       >
         {live.data && <Actions destination={live.data} state={state} act={setActing} />}
         {view !== 'attempts' && <CopyAsCurl route="GET /destinations/{id}" asked={{ id }} />}
@@ -165,7 +166,11 @@ function StateNote({ destination: { enabled, pause }, state, act }: ActionsProps
         </p>
       </Note>
     )
-  if (state?.state !== 'gone') return null
+  if (!state) return null
+  if (state.health.word !== 'gone') {
+    const why = isWell(state.health) ? null : healthSentence(state.health)
+    return why && <Note tone="warn">{why}</Note>
+  }
   return (
     <Note tone="warn">
       <p>All of its URLs answered 410 (Gone). Nothing is sent, and its calls become dead letters.</p>

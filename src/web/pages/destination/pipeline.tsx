@@ -4,7 +4,7 @@ import type { StatsAnswer, DestinationAnswer, DestinationSummary } from '../../a
 import { countText, wordsOf, compactText, msText, percentText } from '../../components/figures.ts'
 import { NotKnown, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { Badge, type Tone } from '../../components/text.tsx'
+import { Badge, HealthBadge } from '../../components/text.tsx'
 import { now as clock, Ago } from '../../components/time.tsx'
 
 /** As many sources are asked for what they received. */
@@ -143,20 +143,8 @@ interface Row {
   figures: StatsAnswer['totals']['urls'][number] | null
 }
 
-const breakerTones: Record<string, Tone> = {
-  closed: 'good',
-  ramp: 'warn',
-  half_open: 'warn',
-  paused: 'warn',
-  open: 'bad',
-}
-const breakerWords: Record<string, string> = {
-  closed: 'sending',
-  ramp: 'recovering',
-  half_open: 'trying again',
-  paused: 'asked to wait',
-  open: 'down',
-}
+/** What a health word does not say: that an endpoint is being tried again. */
+const breakerWords: Record<string, string> = { ramp: 'recovering', half_open: 'trying again' }
 
 /** How each URL is paced now, and how it answered in the period. */
 export function Urls({
@@ -245,10 +233,12 @@ function State({ goneAt, now }: { goneAt: string | null; now: UrlNow | null }) {
         <Badge tone="bad" text="gone" /> <Ago at={goneAt} />
       </>
     )
-  if (!now || now.breaker === null) return <NotKnown why="No forwarder has sent to it yet" />
+  if (!now) return <NotKnown />
+  const more = now.breaker === null ? undefined : breakerWords[now.breaker]
   return (
     <>
-      <Badge tone={breakerTones[now.breaker] ?? 'plain'} text={breakerWords[now.breaker] ?? now.breaker} />
+      <HealthBadge health={now.health} />
+      {more !== undefined && <span class="faint"> {more}</span>}
       {now.pausedUntil !== null && Date.parse(now.pausedUntil) > clock.value && (
         <span class="faint">
           {' '}

@@ -8,7 +8,7 @@ import { compactText, countOf, msText, percentText } from '../../components/figu
 import { Empty, NoValue } from '../../components/notices.tsx'
 import { DaySparkline } from '../../components/plot.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { DestinationBadge, CopyAsCurl } from '../../components/text.tsx'
+import { HealthBadge, CopyAsCurl } from '../../components/text.tsx'
 import { now } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { worstFirst } from './worst-first.ts'
@@ -84,7 +84,7 @@ const columns: Column<DestinationSummary>[] = [
       </a>
     ),
   },
-  { head: 'State', cell: ({ state }) => <DestinationBadge state={state} /> },
+  { head: 'Health', cell: ({ health }) => <HealthBadge health={health} /> },
   {
     head: 'Last 24 hours',
     hides: 'medium',

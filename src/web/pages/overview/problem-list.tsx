@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useState, useRef } from 'preact/hooks'
 import { pathTo, linkTo } from '../../../console/page-paths.ts'
 import { durationText } from '../../../core/duration.ts'
+import { healthSentence, isWell } from '../../../core/statistics/health.ts'
 import { requestWithProgress } from '../../api/request.ts'
 import type { DestinationSummary, DeletionAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
@@ -9,7 +10,7 @@ import { PauseDialog, ResumeDialog, TryAgainDialog } from '../../components/dest
 import { ActionDialog } from '../../components/dialog.tsx'
 import { countOf, countText, wordsOf } from '../../components/figures.ts'
 import { say, sentence } from '../../components/notices.tsx'
-import { Badge, type Tone, DestinationBadge } from '../../components/text.tsx'
+import { Badge, type Tone, HealthBadge } from '../../components/text.tsx'
 import { Ago, now, Since } from '../../components/time.tsx'
 import type { Act, Problem } from './problems.ts'
 
@@ -269,15 +270,17 @@ export function DestinationRow({
   destination: DestinationSummary
   act: (what: Act) => void
 }) {
-  const { state, pause, urls, queued } = destination
-  const troubled = urls.filter(({ breaker, gone }) => gone || (breaker !== null && breaker !== 'closed'))
+  const { health, pause, urls, queued } = destination
+  const { word } = health
+  const troubled = urls.filter((url) => !isWell(url.health))
+  const why = healthSentence(health)
   return (
     <Row
-      badge={<DestinationBadge state={state} />}
+      badge={<HealthBadge health={health} />}
       title={<DestinationLink destination={destination} />}
       text={
         <>
-          {state === 'paused' && pause && (
+          {word === 'held' && pause && (
             <p>
               Its calls are held, <Since at={pause.since} />
               {pause.until === null ? (
@@ -289,22 +292,23 @@ export function DestinationRow({
               )}
             </p>
           )}
-          {state !== 'paused' && troubled.map((url) => <UrlText key={url.urlId} url={url} />)}
+          {why !== null && <p>{why}</p>}
+          {word !== 'held' && troubled.map((url) => <UrlText key={url.urlId} url={url} />)}
           {queued > 0 && <p>{countOf(queued, 'attempt')} wait in forwarders.</p>}
         </>
       }
     >
-      {state === 'paused' && may('operator') && (
+      {word === 'held' && may('operator') && (
         <button type="button" class="button" onClick={() => act('resume')}>
           Resume
         </button>
       )}
-      {state === 'gone' && may('admin') && (
+      {word === 'gone' && may('admin') && (
         <button type="button" class="button" onClick={() => act('try_again')}>
           Try again
         </button>
       )}
-      {(state === 'down' || state === 'troubled') && may('operator') && (
+      {['down', 'failing', 'degraded', 'asked_to_wait'].includes(word) && may('operator') && (
         <button type="button" class="button" onClick={() => act('pause')}>
           Pause
         </button>

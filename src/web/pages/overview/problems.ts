@@ -1,4 +1,5 @@
 // What needs somebody, worst first, from what the API says. Pure: it is tested without a browser.
+import { healthRank, isWell } from '../../../core/statistics/health.ts'
 import type {
   AuditAnswer,
   DeletionAnswer,
@@ -36,7 +37,6 @@ export interface ProblemFacts {
 
 /** A backlog that the forwarders work off within that is none to act on, in seconds. */
 const harmlessSeconds = 30
-const stateRanks = { gone: 0, down: 1, troubled: 2, paused: 3, active: null, disabled: null } as const
 /** A deletion that is being written looks like one that was interrupted, in ms. */
 const writingMs = 300_000
 
@@ -47,11 +47,9 @@ export function problemsOf({ overview, audit, deletions, processes, pace, now }:
   if (overview.asOf !== null && lag === null) problems.push({ kind: 'no_forwarder' })
   for (const process of processes)
     if (process.state === 'gone') problems.push({ kind: 'process_gone', process })
-  const ranked = destinations.flatMap((destination) => {
-    const rank = stateRanks[destination.state]
-    return rank === null ? [] : [{ rank, destination }]
-  })
-  for (const { destination } of ranked.toSorted((a, b) => a.rank - b.rank))
+  // That nothing is known is raised once, and not for each.
+  const troubled = destinations.filter(({ health }) => !isWell(health) && health.word !== 'not_known')
+  for (const destination of troubled.toSorted((a, b) => healthRank(a.health) - healthRank(b.health)))
     problems.push({ kind: 'destination', destination })
   const seconds = lag === null || pace === 0 ? null : lag / pace
   if (lag !== null && lag > 0 && (seconds === null || seconds > harmlessSeconds))
@@ -76,8 +74,8 @@ export function problemsOf({ overview, audit, deletions, processes, pace, now }:
 }
 
 /** Its URLs answer, but not as fast as its calls come: they were put off so that others go on, and more wait still. */
-const isSlow = ({ state, queued, deferred }: DestinationSummary): boolean =>
-  state === 'active' && queued > 0 && deferred > 0
+const isSlow = ({ health, queued, deferred }: DestinationSummary): boolean =>
+  isWell(health) && queued > 0 && deferred > 0
 
 /** The first sentence of the page. */
 export function headlineOf(problems: readonly Problem[]): string {

@@ -1,0 +1,204 @@
+// One word for how a destination is. Every place that says it takes it from here: overview, lists, API, commands.
+import type { BreakerPhase } from '../pacing/breaker.ts'
+import { spanMs, type RollupCounts } from './rollup.ts'
+import { destinationFiguresOf } from './views.ts'
+
+/** What needs somebody most comes first. */
+export const healthWords = [
+  'gone',
+  'down',
+  'failing',
+  'asked_to_wait',
+  'degraded',
+  'not_known',
+  'held',
+  'delivering',
+  'idle',
+  'disabled',
+] as const
+export type HealthWord = (typeof healthWords)[number]
+
+/** Why it is that word; null where the word says it. */
+export const healthReasons = [
+  'no_success',
+  'few_successes',
+  'rate_limited',
+  'some_urls',
+  'ledger_unread',
+  'no_forwarder',
+  'nothing_read',
+  'partitions_unread',
+] as const
+export type HealthReason = (typeof healthReasons)[number]
+
+/**
+ * What forwarders read of the topics. `no_forwarder`: none lives. `nothing`: those that live read no calls, as before
+ * their group has shared the partitions. `some`: partitions that were read are read by nobody now. `unknown`: the
+ * ledger was not read yet.
+ */
+export type Reading = 'all' | 'some' | 'nothing' | 'no_forwarder' | 'unknown'
+
+/** How its attempts and deliveries of a while ended. */
+export interface JudgedOutcomes {
+  attempts: number
+  succeeded: number
+  /** Attempts that were answered 429. */
+  busy: number
+  delivered: number
+  deadLettered: number
+}
+
+export interface HealthFacts {
+  enabled: boolean
+  isPaused: boolean
+  urls: readonly {
+    isGone: boolean
+    /** Null where no live forwarder has sent to it. */
+    breaker: BreakerPhase | null
+    /** Epoch ms; null for not. */
+    pausedUntil: number | null
+  }[]
+  reading: Reading
+  /** Of the last ten minutes; where nothing ended in them, of the last hour. */
+  recent: JudgedOutcomes
+  /** Epoch ms. */
+  now: number
+}
+
+export interface Health {
+  word: HealthWord
+  why: HealthReason | null
+  /** From 0 to 1, of attempts or of deliveries that came to an end, whichever is less; null where none did. */
+  successRate: number | null
+}
+
+/** The stretch by which it is judged, and the longer one where nothing ended in that, in ms. */
+export const judgedMs = 10 * spanMs.minute
+export const judgedAtMostMs = spanMs.hour
+/** The share of successes under which it is degraded. */
+export const degradedUnder = 0.9
+/** An endpoint that asks for less is sent to again before anybody could act, in ms. */
+const longPauseMs = 60_000
+
+export function healthOf({ enabled, isPaused, urls, reading, recent, now }: HealthFacts): Health {
+  const { word: judged, successRate } = judge(recent)
+  const health = (word: HealthWord, why: HealthReason | null = null): Health => ({ word, why, successRate })
+  if (!enabled) return health('disabled')
+  if (isPaused) return health('held')
+  const sent = urls.filter(({ isGone }) => !isGone)
+  if (sent.length === 0) return health('gone')
+  // What forwarders said last is no news of now.
+  if (reading === 'unknown') return health('not_known', 'ledger_unread')
+  if (reading === 'no_forwarder') return health('not_known', 'no_forwarder')
+  if (reading === 'nothing') return health('not_known', 'nothing_read')
+  if (sent.every(isDown)) return health('down')
+  const isAsked = sent.every(
+    ({ breaker, pausedUntil }) => breaker === 'paused' && (pausedUntil ?? 0) > now + longPauseMs,
+  )
+  if (isAsked) return health('asked_to_wait', 'rate_limited')
+  if (judged === 'asked_to_wait') return health(judged, 'rate_limited')
+  if (judged === 'failing') return health(judged, 'no_success')
+  if (judged === 'degraded') return health(judged, 'few_successes')
+  if (sent.length < urls.length || sent.some(isDown)) return health('degraded', 'some_urls')
+  if (reading === 'some') return health('degraded', 'partitions_unread')
+  return health(judged)
+}
+
+const isDown = ({ breaker }: HealthFacts['urls'][number]): boolean =>
+  breaker === 'open' || breaker === 'half_open'
+
+type JudgedWord = 'failing' | 'asked_to_wait' | 'degraded' | 'delivering' | 'idle'
+
+/** By outcomes alone. */
+function judge(recent: JudgedOutcomes): { word: JudgedWord; successRate: number | null } {
+  const { attempts, succeeded, busy, delivered, deadLettered } = recent
+  const shares = [share(succeeded, attempts), share(delivered, delivered + deadLettered)]
+  const known = shares.filter((each) => each !== null)
+  if (known.length === 0) return { word: 'idle', successRate: null }
+  const successRate = Math.min(...known)
+  if (successRate >= degradedUnder) return { word: 'delivering', successRate }
+  // An endpoint that is asked for too much is not broken.
+  if (busy > 0 && busy * 2 >= attempts - succeeded + deadLettered)
+    return { word: 'asked_to_wait', successRate }
+  // While its URLs take calls, older ones that become dead letters are no sign that it fails now.
+  const nothingArrives = succeeded === 0 && delivered === 0
+  return { word: nothingArrives ? 'failing' : 'degraded', successRate }
+}
+
+const share = (part: number, whole: number): number | null => (whole > 0 ? part / whole : null)
+
+export function judgedOutcomesOf(counts: RollupCounts): JudgedOutcomes {
+  const { attempts, failed, delivered, deadLettered, urls } = destinationFiguresOf(counts)
+  const busy = urls.reduce((sum, { outcomes }) => sum + busyIn(outcomes), 0)
+  return { attempts, succeeded: attempts - failed, busy, delivered, deadLettered }
+}
+
+/** Of one URL. */
+export function urlOutcomesOf(counts: RollupCounts, urlId: string): JudgedOutcomes {
+  const found = destinationFiguresOf(counts).urls.find((url) => url.urlId === urlId)
+  const { attempts = 0, failed = 0, outcomes = {} } = found ?? {}
+  const busy = busyIn(outcomes)
+  return { attempts, succeeded: attempts - failed, busy, delivered: 0, deadLettered: 0 }
+}
+
+const busyIn = (outcomes: Record<string, number>): number => outcomes['status_429'] ?? 0
+
+export const isAnythingIn = ({ attempts, delivered, deadLettered }: JudgedOutcomes): boolean =>
+  attempts + delivered + deadLettered > 0
+
+/**
+ * Since when its outcomes have been bad: the first minute behind the last ten that were well. Null where that lies before
+ * the minutes that are given.
+ *
+ * @param minutes with counts, in the order of time; `at` is epoch ms
+ */
+export function badSince(minutes: readonly { at: number; counts: RollupCounts }[]): number | null {
+  const outcomes = minutes.map(({ at, counts }) => ({ at, ...judgedOutcomesOf(counts) })).filter(isAnythingIn)
+  for (let last = outcomes.length - 1; last >= 0; last--) {
+    const { at } = outcomes[last]!
+    const judged = outcomes.slice(0, last + 1).filter((each) => each.at > at - judgedMs)
+    if (judge(sumOf(judged)).word === 'delivering')
+      return (
+        outcomes.slice(last + 1).find((each) => each.succeeded < each.attempts || each.deadLettered > 0)
+          ?.at ?? null
+      )
+  }
+  return null
+}
+
+function sumOf(all: readonly JudgedOutcomes[]): JudgedOutcomes {
+  const sum = { attempts: 0, succeeded: 0, busy: 0, delivered: 0, deadLettered: 0 }
+  for (const each of all)
+    for (const field of Object.keys(sum) as (keyof JudgedOutcomes)[]) sum[field] += each[field]
+  return sum
+}
+
+/** Destinations that need somebody most come first. */
+export const healthRank = ({ word }: Pick<Health, 'word'>): number => healthWords.indexOf(word)
+
+/** Whether there is nothing that anybody has to know of. */
+export const isWell = ({ word }: Pick<Health, 'word'>): boolean =>
+  word === 'delivering' || word === 'idle' || word === 'disabled'
+
+/** For people: `asked to wait`, `degraded 81 %`. */
+export function healthText({ word, successRate }: Pick<Health, 'word' | 'successRate'>): string {
+  const text = word.replaceAll('_', ' ')
+  // Rounded down: what is degraded must not read as what is not.
+  return word === 'degraded' && successRate !== null && successRate < 1
+    ? `${text} ${Math.floor(successRate * 100)} %`
+    : text
+}
+
+/** A sentence that says why; null where the word says it. */
+export const healthSentence = ({ why }: Pick<Health, 'why'>): string | null => why && sentences[why]
+
+const sentences: Record<HealthReason, string> = {
+  no_success: 'Nothing that was sent to it of late has arrived.',
+  few_successes: 'Of what was sent to it of late, some failed.',
+  rate_limited: 'It answers 429: too many requests. What it does not take waits.',
+  some_urls: 'Not all of its URLs are sent to.',
+  ledger_unread: 'The ledger could not be read for a while.',
+  no_forwarder: 'No forwarder is running: nothing is sent.',
+  nothing_read: 'No forwarder reads calls yet: nothing is sent.',
+  partitions_unread: 'Some partitions are read by no forwarder: their calls wait.',
+}
