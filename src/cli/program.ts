@@ -135,6 +135,11 @@ const entries: Entry[] = [
     'what became of deliveries over time, of all destinations or of one',
     'What became of deliveries, how URLs answer, and what collectors took, over time. Counted is what was committed. The numbers are kept under STORE_PATH; the first use reads the whole ledger. Minutes are kept for 7 days, hours for 90.',
   ),
+  fromOperations(
+    'problems',
+    'what needs somebody: list, acknowledge',
+    'What needs somebody, the worst first: parts that are missing, destinations in trouble, calls that are refused or wait, what failed finally. A problem ends by itself. One that was acknowledged needs nobody until it changes.',
+  ),
   fromOperations('overview', 'how all of it is now: rates, destinations, sources, backlog'),
   fromOperations('attempts', 'requests to URLs that failed: when, how, after how long'),
   fromOperations('users', 'the calls of one user; when it was erased', 'What is known of one user.'),

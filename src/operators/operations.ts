@@ -8,6 +8,7 @@ import { destinationOperations, pauseOperations } from './destinations/operation
 import { infrastructureOperations } from './infrastructure/operations.ts'
 import { tailOperations } from './live/operations.ts'
 import { planOperations } from './plans/operations.ts'
+import { problemOperations } from './problems/operations.ts'
 import { replayJobOperations } from './replay/operations.ts'
 import { secretOperations, settingsOperations } from './settings/operations.ts'
 import { sourceOperations } from './sources/sources.ts'
@@ -33,6 +34,7 @@ export const operations: readonly Operation[] = [
   ...deadLetterOperations,
   ...replayJobOperations,
   ...messageOperations,
+  ...problemOperations,
   ...overviewOperations,
   ...statsOperations,
   ...attemptOperations,

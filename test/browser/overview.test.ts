@@ -30,12 +30,19 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
   await ok(200, 'POST', '/destinations/fraud/pause', { for: '2h' })
   await scene.send(calls(40))
   await until(async () => {
-    const { totals, destinations } = (await ok(200, 'GET', '/overview?window=1h')) as {
+    const { totals, destinations, waitingInTiers } = (await ok(200, 'GET', '/overview?window=1h')) as {
       totals: Record<string, number>
+      waitingInTiers: number | null
       destinations: { id: string; health: { word: string } }[]
     }
     const isDown = destinations.find(({ id }) => id === 'stock')!.health.word === 'down'
-    return totals.delivered === 40 && totals.deadLettered === 40 && totals.held === 40 && isDown
+    return (
+      totals.delivered === 40 &&
+      totals.deadLettered === 40 &&
+      totals.held === 40 &&
+      isDown &&
+      waitingInTiers! > 0
+    )
   }, 60_000)
 
   await t.test(
@@ -92,11 +99,33 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
     assert.equal((await ok(200, 'GET', '/destinations/fraud')).pause, null)
   })
 
+  await t.test('what somebody has seen needs nobody, and stays in the list with a name', async (t) => {
+    const { token } = await ok(201, 'POST', '/tokens', { id: 'alice', role: 'operator' })
+    const { page } = await openPage(t, url, '/', { token: String(token) })
+    await page.getByText('2 destinations need you').waitFor()
+    await tabTo(page, 'Seen: stock is down')
+    await page.keyboard.press('Enter')
+    await page.getByText('1 destination needs you').waitFor()
+    const row = page.locator('.problem', { hasText: 'Seen by alice' })
+    assert.match(await row.innerText(), /^down\s+stock/)
+    await assertAccessible(page)
+    const { problems } = (await ok(200, 'GET', '/problems')) as {
+      problems: { id: string; seen: { by: string } | null }[]
+    }
+    assert.deepEqual(
+      problems.filter(({ seen }) => seen).map(({ id }) => id),
+      ['destination:stock:down'],
+    )
+    const again = await console.call('POST', '/problems/destination%3Acrm%3Adown/acknowledge')
+    assert.equal(again.status, 404, 'what is no problem cannot be seen')
+  })
+
   await t.test('what a role may not do is not offered', async (t) => {
     const { token } = await ok(201, 'POST', '/tokens', { id: 'eyes', role: 'reader' })
     const { page } = await openPage(t, url, '/', { token: String(token) })
     await page.getByRole('link', { name: 'stock' }).waitFor()
     assert.equal(await page.getByRole('button', { name: 'Pause' }).count(), 0)
+    assert.equal(await page.getByRole('button', { name: /^Seen: / }).count(), 0)
   })
 
   await t.test('without a forwarder it says so, and that nothing is lost', async (t) => {
@@ -104,9 +133,13 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
     const { page } = await openPage(t, url, '/', { width: 390 })
     await page.getByText('No forwarder is running', { exact: true }).waitFor({ timeout: 60_000 })
     await page.getByText('nothing is lost').waitFor()
+    await page.getByText('No collector is running', { exact: true }).waitFor()
     assert.equal(await page.locator('.path').getByText('not known').count(), 2, 'lag and waiting retries')
     await assertAccessible(page)
     assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+    await page.goto('/destinations')
+    await page.getByText('No collector is running. No forwarder is running.').waitFor()
+    assert.equal(await page.locator('tbody .badge-good').count(), 0, 'nothing is sent to any')
   })
 })
 

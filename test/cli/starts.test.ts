@@ -42,6 +42,7 @@ const starts: Readonly<Record<string, Start>> = {
   tail: ['none', 1, /^postrider: source "none" does not exist; .*\n$/],
   why: ['m-1', 1, /^postrider: nothing is known of messageId "m-1": .*\n$/],
   stats: ['total', 0, /^all: .* 60 points of 1m\n/],
+  problems: ['list', 0, /^2 things need you\n\nID +SINCE +WHAT .*\nno_collector /],
   overview: ['', 0, /^since .*\naccepted 0\/s /],
   attempts: ['', 0, /^no attempt is listed that is asked for\n$/],
   users: ['messages u-1', 0, /^there is none\n$/],

@@ -97,6 +97,7 @@ async function engine(
       tokens: new Map(),
       replays: new Map(),
       plans: new Map(),
+      acknowledgements: new Map(),
     } as SettingsState,
     caughtUp: 0,
     atCatchUp: () => {},
@@ -386,6 +387,7 @@ test('a source is called unknown only after the settings log has been read to it
       tokens: new Map(),
       replays: new Map(),
       plans: new Map(),
+      acknowledgements: new Map(),
     }
     settings.change()
   }

@@ -5,6 +5,26 @@ const events = 'pipeline/operational/events.test.ts'
 /** What operators see: live tails and operational events. */
 export const operators: readonly Mutation[] = [
   {
+    id: 'all-well-without-a-collector',
+    file: 'src/operators/problems/problems.ts',
+    find: 'if (!collector.isLive)',
+    replace: 'if (!collector.isLive && collector.seenAt === null)',
+    test: {
+      file: 'console/problems.test.ts',
+      name: 'each problem is raised where it is there, and “All well” is said only without any',
+    },
+  },
+  {
+    id: 'what-was-seen-once-is-silent-for-ever',
+    file: 'src/core/problems/acknowledgement.ts',
+    find: ': changedAt <= seen.at',
+    replace: ': true',
+    test: {
+      file: 'console/problems.test.ts',
+      name: 'a problem that somebody has seen needs nobody, until it changes or grows',
+    },
+  },
+  {
     id: 'delivering-without-a-forwarder',
     file: 'src/core/statistics/health.ts',
     find: "if (reading === 'no_forwarder') return",

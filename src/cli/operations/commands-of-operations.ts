@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { operationOf, operations } from '../../operators/operations.ts'
 import { catalogueShapes } from '../../operators/catalogue/command.ts'
+import { problemShapes } from '../../operators/problems/command.ts'
 import { computationShapes } from '../../operators/audiences/command.ts'
 import { deadLetterReplayShape, deadLetterShapes } from '../../operators/dead-letters/command.ts'
 import {
@@ -27,6 +28,7 @@ const shapes: Readonly<Record<string, CommandShape>> = {
   ...settingsShapes,
   ...destinationShapes,
   ...catalogueShapes,
+  ...problemShapes,
   ...computationShapes,
   ...deletionShapes,
   ...deadLetterShapes,

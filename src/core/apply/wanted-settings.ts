@@ -200,6 +200,7 @@ export class SettingsDraft {
       tokens: new Map<string, unknown>(from.tokens),
       replays: new Map<string, unknown>(from.replays),
       plans: new Map<string, unknown>(from.plans),
+      acknowledgements: new Map<string, unknown>(from.acknowledgements),
       endpointsMade: new Map(from.endpointsMade),
     }
     this.state = { version: from.version, ...this.#maps } as SettingsAggregate

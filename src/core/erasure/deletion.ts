@@ -70,6 +70,9 @@ export function finishedNote(
 /** The messageIds of one request's delete calls begin with this. */
 export const deleteIdPrefix = (requestId: string): string => `delete-${requestId}-`
 
+/** Whether a call's messageId is that of a delete call. A sender may choose such a one, too. */
+export const isDeleteId = (messageId: string): boolean => messageId.startsWith('delete-')
+
 /**
  * The call by which the source's destinations learn that the user is to be forgotten (the spec, Events 1). The same
  * erasure always gives the same call. `hash` is of source and user.

@@ -1,5 +1,6 @@
 import type { Role } from '../access/roles.ts'
 import type { ComputationKind, SyncMode } from '../audience/computations.ts'
+import type { AcknowledgementCommand } from '../problems/acknowledgement.ts'
 import type { ReplayCommand } from '../replay/replay-events.ts'
 import type { OptionsEdit } from './destination-options.ts'
 import type { TrackingPlan } from '../tracking-plan/tracking-plan.ts'
@@ -130,6 +131,7 @@ export type SettingsCommand =
   /** With `pauseId` only where that pause still lasts: of several processes that end it, one does. */
   | { type: 'resume_destination'; id: string; pauseId: string | null; at: number }
   | ReplayCommand
+  | AcknowledgementCommand
   /** Its secrets were sealed under another key; where `from` does not lie any more, nothing is done. */
   | { type: 'reseal_secrets'; id: string; resealed: Resealed[] }
   /** The forwarder got a 410 from this URL; `at` is in epoch milliseconds. */

@@ -90,6 +90,10 @@ export function decide(
     case 'cancel_replay':
     case 'finish_replay':
       return decideReplay(command, state)
+    case 'acknowledge_problem': {
+      const { id, at, by, size } = command
+      return accepted({ type: 'problem_acknowledged', id, at, by, size })
+    }
     case 'reseal_secrets': {
       const destination = state.destinations.get(command.id)
       const places = destination ? resealedPlaces(destination, command.resealed) : null

@@ -6,6 +6,11 @@ import {
   type Computation,
   type ComputationKind,
 } from '../audience/computations.ts'
+import {
+  acknowledgementEvents,
+  forgottenAcknowledgements,
+  type Acknowledgement,
+} from '../problems/acknowledgement.ts'
 import type { ReplayJob } from '../replay/replay-job.ts'
 import { forgottenBy, replayAfter, replayEvents } from '../replay/replay-events.ts'
 import { defaultOptions, editOptions, optionsOfEvent } from './destination-options.ts'
@@ -107,6 +112,7 @@ const singleEvents = [
   ...computationEvents,
   ...replayEvents,
   ...trackingPlanEvents,
+  ...acknowledgementEvents,
 ] as const
 
 /** What can be done together with others, as one event that counts as a whole or not at all. */
@@ -135,7 +141,7 @@ export type Decision = DecisionOf<SettingsEvent>
 
 /** Which aggregate an event belongs to: the key of its record. */
 export function aggregateOf(event: SettingsEvent): {
-  aggregate: 'source' | 'destination' | 'token' | 'replay' | 'plan' | 'settings' | ComputationKind
+  aggregate: 'source' | 'destination' | 'token' | 'replay' | 'plan' | 'problem' | 'settings' | ComputationKind
   id: string
 } {
   if ('kind' in event) return { aggregate: event.kind, id: event.id }
@@ -156,6 +162,8 @@ export function aggregateOf(event: SettingsEvent): {
     case 'plan_updated':
     case 'plan_removed':
       return { aggregate: 'plan', id: event.id }
+    case 'problem_acknowledged':
+      return { aggregate: 'problem', id: event.id }
     case 'settings_applied':
       return { aggregate: 'settings', id: 'settings' }
     case 'replay_started':
@@ -181,6 +189,7 @@ export type SettingsChange =
   | { of: 'tokens'; value: AccessToken }
   | { of: 'replays'; value: ReplayJob }
   | { of: 'plans'; value: TrackingPlan }
+  | { of: 'acknowledgements'; value: Acknowledgement }
 
 /** The state after an accepted event. Throws as `changeBy`. */
 export function evolve(state: SettingsAggregate, event: SettingsEvent): SettingsAggregate {
@@ -192,6 +201,9 @@ function evolveOne(state: SettingsAggregate, event: SingleEvent | TokenEvent): S
   const next = { ...state, [of]: new Map<string, unknown>(state[of]).set(value.id, value) }
   if (of === 'replays')
     for (const id of forgottenBy(value, next.replays)) (next.replays as Map<string, ReplayJob>).delete(id)
+  if (of === 'acknowledgements')
+    for (const id of forgottenAcknowledgements(next.acknowledgements))
+      (next.acknowledgements as Map<string, Acknowledgement>).delete(id)
   if (of !== 'destinations') return next
   const made = endpointsMadeBy(value, state)
   return { ...next, endpointsMade: new Map(state.endpointsMade).set(value.id, made) }
@@ -242,6 +254,10 @@ export function changeBy(state: SettingsState, event: SingleEvent | TokenEvent):
     case 'replay_cancelled':
     case 'replay_finished':
       return { of: 'replays', value: replayAfter(state.replays, event) }
+    case 'problem_acknowledged': {
+      const { id, at, by, size } = event
+      return { of: 'acknowledgements', value: { id, at, by, size } }
+    }
     default: {
       const destination = existing(state.destinations, event.id, event.type)
       return { of: 'destinations', value: changedDestination(destination, event) }

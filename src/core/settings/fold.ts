@@ -1,4 +1,5 @@
 import { requestKeyOf } from './commands.ts'
+import { forgottenAcknowledgements } from '../problems/acknowledgement.ts'
 import { forgottenBy } from '../replay/replay-events.ts'
 import { changeBy, endpointsMadeBy, partsOf, type SettingsChange, type SettingsEvent } from './events.ts'
 import { initialSettings, type SettingsAggregate } from './settings.ts'
@@ -75,6 +76,7 @@ export class SettingsFold {
     tokens: new Map(),
     replays: new Map(),
     plans: new Map(),
+    acknowledgements: new Map(),
     endpointsMade: new Map(),
   }
   readonly #onAccepted: ((accepted: AcceptedRecord) => void) | undefined
@@ -163,6 +165,9 @@ export class SettingsFold {
         if (of === 'destinations') set('endpointsMade', id, endpointsMadeBy(value, maps))
         if (of === 'replays')
           for (const ended of forgottenBy(value, maps.replays)) this.#maps.replays.delete(ended)
+        if (of === 'acknowledgements')
+          for (const old of forgottenAcknowledgements(maps.acknowledgements))
+            this.#maps.acknowledgements.delete(old)
       }
     } catch {
       for (const revert of undo.reverse()) revert()

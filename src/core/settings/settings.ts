@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { AccessTokens } from '../access/tokens.ts'
+import type { Acknowledgement } from '../problems/acknowledgement.ts'
 import type { ReplayJob } from '../replay/replay-job.ts'
 import type { Computations } from '../audience/computations.ts'
 import type { DestinationOptions } from './destination-options.ts'
@@ -143,6 +144,8 @@ export interface SettingsState {
   replays: ReadonlyMap<string, ReplayJob>
   /** Tracking plans, by id; removed ones too. */
   plans: TrackingPlans
+  /** Of problems, by their ids: the newest. */
+  acknowledgements: ReadonlyMap<string, Acknowledgement>
 }
 
 /** The state that decisions need: what is configured, and which endpoint ids were ever given out. */
@@ -159,5 +162,6 @@ export const initialSettings: SettingsAggregate = {
   tokens: new Map(),
   replays: new Map(),
   plans: new Map(),
+  acknowledgements: new Map(),
   endpointsMade: new Map(),
 }

@@ -1,3 +1,4 @@
+import { isDeleteId } from '../erasure/deletion.ts'
 import type { DeliveryEvent } from '../ledger/delivery-event.ts'
 import type { Heartbeat } from '../ledger/heartbeat.ts'
 import {
@@ -51,6 +52,16 @@ export interface PendingCounts {
 /** The tallies of one partition. */
 export type PendingChain = TallyChain<PendingCounts>
 
+/** A delivery that became a dead letter. */
+export interface DeadDelivery {
+  destinationId: string
+  reason: string
+  /** Epoch ms. */
+  at: number
+  /** Of a call that asks to forget a user. */
+  isDelete: boolean
+}
+
 /** What has to be remembered between two records. */
 export interface RollupState {
   /** By `partitionKey`. */
@@ -66,6 +77,8 @@ export interface RollupDelta {
   chains: Map<string, PendingChain>
   summaries: Map<string, SummariesSeen>
   processes: Map<string, SeenProcess>
+  /** By delivery id; null where it came to another end since, as by a replay. */
+  dead: Map<string, DeadDelivery | null>
 }
 
 const noDelta = (): RollupDelta => ({
@@ -73,6 +86,7 @@ const noDelta = (): RollupDelta => ({
   chains: new Map(),
   summaries: new Map(),
   processes: new Map(),
+  dead: new Map(),
 })
 
 export const partitionKey = ({ group, topic, partition }: TalliedPartition): string =>
@@ -106,6 +120,7 @@ export class RollupFold {
     if (tally) this.#addTally(event, tally)
     else if (collected) this.#addCollected(event, collected, appendedAt)
     else if (heartbeat) this.#addHeartbeat(heartbeat, appendedAt)
+    else if (event.type === 'disposition') this.#addDisposition(event)
   }
 
   /** What the committed metadata of a partition names as its newest tally. */
@@ -163,6 +178,24 @@ export class RollupFold {
     summaries.set(instance, seen)
     this.#delta.summaries.set(instance, seen)
     this.#addCounts(subjectKey({ kind: 'source', id: sourceId }), to, countsOfCollected(counts))
+  }
+
+  /** The ledger names every delivery that failed finally, and every one that was delivered after it had waited. */
+  #addDisposition({
+    deliveryId,
+    destinationId,
+    disposition,
+    reason,
+    at,
+    callType,
+    messageId,
+  }: DeliveryEvent): void {
+    if (deliveryId === null || destinationId === null) return
+    if (disposition === 'dead_lettered') {
+      const isDelete = callType === 'delete' || isDeleteId(messageId ?? '')
+      this.#delta.dead.set(deliveryId, { destinationId, reason: reason ?? 'unknown', at, isDelete })
+    } else if (disposition === 'delivered' || disposition === 'skipped' || disposition === 'erased')
+      this.#delta.dead.set(deliveryId, null)
   }
 
   /** Without what URLs responded: that is for operational events, and the view need not hold it. */

@@ -8,7 +8,7 @@ import type { Destination, SealedSecret } from '../../core/settings/settings.ts'
 import type { TrackingPlan } from '../../core/tracking-plan/tracking-plan.ts'
 import { destinationFor } from '../destinations/destinations.ts'
 
-const kinds = ['plan', 'source', 'destination', 'audience', 'trait', 'token', 'replay'] as const
+const kinds = ['plan', 'source', 'destination', 'audience', 'trait', 'token', 'replay', 'problem'] as const
 
 const fieldValue = z.unknown().describe('Secrets are shown by their fingerprints.')
 
@@ -59,6 +59,8 @@ function fieldsOf(of: SettingsChange['of'], value: SettingsChange['value'], role
       return without(value, 'id', 'hash', 'createdAt')
     case 'plans':
       return planFields(value as TrackingPlan)
+    case 'acknowledgements':
+      return without(value, 'id', 'size')
     case 'replays':
       return without(value, 'id', 'createdAt', 'changedAt', 'keptSince', 'totals', 'ends')
   }
@@ -102,6 +104,7 @@ const kindNames = {
   destinations: 'destination',
   tokens: 'token',
   replays: 'replay',
+  acknowledgements: 'problem',
 } as const
 
 const kindOf = (of: SettingsChange['of'], value: SettingsChange['value']): ChangedSetting['kind'] =>

@@ -27,11 +27,13 @@ import type {
   AttemptPlace,
   ListedAttempt,
   ListedViolation,
+  OpenDeadLetters,
   RollupPeriod,
   StatisticsReach,
   StatisticsStore,
   ViolationFilter,
 } from './series.ts'
+import { DeadLetterTable, deadLetterTables } from './dead-letter-table.ts'
 import { ViolationTable, violationTables } from './violation-table.ts'
 
 /** Rows that a page looks through. */
@@ -240,6 +242,8 @@ const followerMs = 5_000
 const rememberedMs = 86_400_000
 /** Attempts and violations are kept as long as the ledger. */
 const attemptsKeptMs = 9 * 86_400_000
+/** As long as Kafka keeps dead letters, by default. */
+const deadLettersKeptMs = 30 * 86_400_000
 
 /**
  * Rollups, attempts and processes in a SQLite file. Several processes may share the file; one of them folds, the
@@ -249,6 +253,7 @@ export class StatisticsDatabase implements StatisticsStore {
   readonly #db: DatabaseSync
   readonly #attempts: AttemptTable
   readonly #violations: ViolationTable
+  readonly #dead: DeadLetterTable
   readonly #subjects = new Map<string, number>()
   readonly #get: StatementSync
   readonly #put: StatementSync
@@ -261,6 +266,7 @@ export class StatisticsDatabase implements StatisticsStore {
     this.#db = openView(file, (db) => makeStatisticsTables(db, origin))
     this.#attempts = new AttemptTable(this.#db)
     this.#violations = new ViolationTable(this.#db)
+    this.#dead = new DeadLetterTable(this.#db)
     this.#get = this.#db.prepare('SELECT counts FROM rollups WHERE span = ? AND subject = ? AND at = ?')
     this.#series = this.#db.prepare(
       `SELECT at, counts FROM rollups JOIN subjects ON subjects.id = subject
@@ -325,7 +331,7 @@ export class StatisticsDatabase implements StatisticsStore {
    * file is at another one: the fold has to begin again from there.
    */
   add(batch: FoldedBatch, revision: number): number {
-    const { counts, chains, summaries, processes, attempts, violations, until, asOf, oldest } = batch
+    const { counts, chains, summaries, processes, dead, attempts, violations, until, asOf, oldest } = batch
     try {
       inTransaction(this.#db, () => {
         if (this.#revision() !== revision)
@@ -340,6 +346,7 @@ export class StatisticsDatabase implements StatisticsStore {
           putProcess.run(instance, seenAt, JSON.stringify(heartbeat))
         this.#attempts.put(attempts)
         this.#violations.put(violations)
+        this.#dead.put(dead)
         const move = this.#db.prepare(
           `INSERT INTO positions VALUES (?1, ?2, ?3)
             ON CONFLICT DO UPDATE SET next = ?2, newest = max(newest, ?3)`,
@@ -376,6 +383,7 @@ export class StatisticsDatabase implements StatisticsStore {
         this.#db.prepare(`DELETE FROM ${table} WHERE seen_at < ?`).run(now - rememberedMs)
       this.#attempts.prune(now - attemptsKeptMs)
       this.#violations.prune(now - attemptsKeptMs)
+      this.#dead.prune(now - deadLettersKeptMs)
     })
   }
 
@@ -430,6 +438,10 @@ export class StatisticsDatabase implements StatisticsStore {
 
   violations(filter: ViolationFilter, limit: number, skip: number): ListedViolation[] {
     return this.#violations.list(filter, limit, skip)
+  }
+
+  deadLetters(where: { since: number } | { onlyDeletes: true }): OpenDeadLetters[] {
+    return this.#dead.open(where)
   }
 
   processes(): SeenProcess[] {
@@ -499,13 +511,14 @@ export class StatisticsDatabase implements StatisticsStore {
 const parsed = (counts: unknown): RollupCounts => JSON.parse(String(counts)) as RollupCounts
 
 /** Every change of the tables or of the JSON in them changes this number: the view is then rebuilt. */
-const form = 3
+const form = 4
 
 export const spanCodes = { minute: 0, hour: 1 } as const
 
 /** Everything that is folded from the topic; the last audit's report is not. */
 export const forget = `DELETE FROM positions; DELETE FROM rollups; DELETE FROM chains; DELETE FROM summaries;
-  DELETE FROM processes; DELETE FROM attempts; DELETE FROM violations; UPDATE state SET revision = revision + 1, as_of = NULL, since = NULL, attempts = 0`
+  DELETE FROM processes; DELETE FROM attempts; DELETE FROM violations; DELETE FROM dead_letters;
+  UPDATE state SET revision = revision + 1, as_of = NULL, since = NULL, attempts = 0`
 
 /** Leaves what was built from this origin in this form; throws away anything else. */
 export function makeStatisticsTables(db: DatabaseSync, origin: string): void {
@@ -514,7 +527,7 @@ export function makeStatisticsTables(db: DatabaseSync, origin: string): void {
   if (built?.origin === origin && built.form === form) return
   for (const table of [
     ...['built_from', 'state', 'positions', 'subjects', 'rollups', 'chains', 'summaries', 'processes'],
-    ...['names', 'attempts', 'violations', 'audits'],
+    ...['names', 'attempts', 'violations', 'dead_letters', 'audits'],
   ])
     db.exec(`DROP TABLE IF EXISTS ${table}`)
   db.exec(`CREATE TABLE built_from (origin TEXT, form INTEGER);
@@ -533,6 +546,6 @@ export function makeStatisticsTables(db: DatabaseSync, origin: string): void {
       outcome INTEGER, status INTEGER, duration REAL, attempt INTEGER, message TEXT, delivery TEXT, detail TEXT,
       PRIMARY KEY (at, partition, offset)) WITHOUT ROWID;
     CREATE INDEX attempts_of ON attempts (destination, at, partition, offset);
-    CREATE TABLE audits (at INTEGER, report TEXT);${violationTables}`)
+    CREATE TABLE audits (at INTEGER, report TEXT);${violationTables}${deadLetterTables}`)
   db.prepare('INSERT INTO built_from VALUES (?, ?)').run(origin, form)
 }

@@ -175,6 +175,15 @@ export interface ViolationFilter {
 /** Violations of a plan that are alike, with their newest calls first. */
 export type ListedViolation = ViolationCount
 
+/** Deliveries to one destination that are dead letters now, for one reason. */
+export interface OpenDeadLetters {
+  destinationId: string
+  reason: string
+  count: number
+  /** Of the newest, epoch ms. */
+  lastAt: number
+}
+
 /** A period of whole minutes or hours, epoch ms; `to` is not in it. */
 export interface RollupPeriod {
   span: RollupSpan
@@ -204,6 +213,8 @@ export interface StatisticsStore {
   attempts(filter: AttemptFilter, after: AttemptPlace | null, limit: number): AttemptPage
   /** The most frequent first. */
   violations(filter: ViolationFilter, limit: number, skip: number): ListedViolation[]
+  /** Those that became one since then, or those of delete calls. */
+  deadLetters(where: { since: number } | { onlyDeletes: true }): OpenDeadLetters[]
   /** Those that a heartbeat came from within a day. */
   processes(): SeenProcess[]
   /** The report of the last audit, as JSON, and when it ended; null without one. */

@@ -29,6 +29,7 @@ import type {
 import type { destinationSchema } from '../../operators/destinations/destinations.ts'
 import type { sampleOutcomes } from '../../operators/destinations/operations.ts'
 import type { Infrastructure } from '../../operators/infrastructure/infrastructure.ts'
+import type { problemSchema, problemsSchema } from '../../operators/problems/operations.ts'
 import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
 import type { ViolationView } from '../../operators/plans/operations.ts'
 import type { HistoryEntry } from '../../operators/settings/history.ts'
@@ -63,6 +64,8 @@ export type SessionAnswer = z.output<typeof sessionSchema>
 export type OverviewAnswer = z.output<typeof overviewSchema>
 export type DestinationSummary = OverviewAnswer['destinations'][number]
 export type DestinationAnswer = z.output<typeof destinationSchema>
+export type ProblemsAnswer = z.output<typeof problemsSchema>
+export type ProblemAnswer = z.output<typeof problemSchema>
 export type StatsAnswer = z.output<typeof destinationStatsSchema>
 export type TotalStatsAnswer = z.output<typeof totalStatsSchema>
 export type SourceStatsAnswer = z.output<typeof sourceStatsSchema>
@@ -105,6 +108,8 @@ export interface Routes {
   'POST /session': SessionAnswer
   'DELETE /session': SessionAnswer
   'GET /overview': OverviewAnswer
+  'GET /problems': ProblemsAnswer
+  'POST /problems/{id}/acknowledge': ProblemAnswer
   'GET /destinations': ListPage<DestinationAnswer>
   'GET /destinations/{id}': DestinationAnswer
   'PATCH /destinations/{id}': DestinationAnswer

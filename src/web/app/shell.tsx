@@ -6,6 +6,7 @@ import { ApiFailure } from '../api/request.ts'
 import { Icon } from '../components/icon.tsx'
 import { say, Toasts } from '../components/notices.tsx'
 import { address, currentPage, navigation } from './address.ts'
+import { PartsMissing } from './parts-missing.tsx'
 import { Search } from './search.tsx'
 import { logOut, session } from './session.ts'
 
@@ -57,6 +58,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         </ul>
       </nav>
       <main id="content" class="content" tabIndex={-1}>
+        {session.value.is === 'begun' && <PartsMissing />}
         {children}
       </main>
       <Toasts />

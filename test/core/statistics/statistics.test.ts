@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { deliveryEvent, type DeliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
+import {
+  deliveryEvent,
+  type DeliveryEvent,
+  type DispositionLabel,
+} from '../../../src/core/ledger/delivery-event.ts'
 import { noTally } from '../../../src/core/ledger/result-codes.ts'
 import type { Tally } from '../../../src/core/ledger/tally.ts'
 import { RollupFold, type RollupDelta, type RollupState } from '../../../src/core/statistics/rollup-fold.ts'
@@ -85,6 +89,34 @@ function sumsOf(
 
 const delivered = (events: readonly DeliveryEvent[], tip: string | null): number =>
   sumsOf(events, tip).get(crm)?.delivered ?? 0
+
+test('a delivery is a dead letter until it comes to another end, and a delete call is told apart', () => {
+  const fold = new RollupFold(groups, { chains: new Map(), summaries: new Map() })
+  const ended = (deliveryId: string, disposition: DispositionLabel, given: Partial<DeliveryEvent> = {}) =>
+    fold.add(
+      deliveryEvent('disposition', 60_000, {
+        ...{ deliveryId, destinationId: 'crm', messageId: deliveryId, disposition, reason: 'rejected' },
+        ...given,
+      }),
+      60_000,
+    )
+  ended('a', 'dead_lettered')
+  ended('b', 'dead_lettered', { messageId: 'delete-1-x', callType: 'delete' })
+  ended('c', 'dead_lettered')
+  ended('d', 'dead_lettered', { destinationId: null })
+  // A replay that is not over yet changes nothing.
+  ended('a', 'retried')
+  ended('c', 'delivered')
+  const dead = { destinationId: 'crm', reason: 'rejected', at: 60_000 }
+  assert.deepEqual(
+    [...fold.take().dead],
+    [
+      ['a', { ...dead, isDelete: false }],
+      ['b', { ...dead, isDelete: true }],
+      ['c', null],
+    ],
+  )
+})
 
 test('a tally counts once another one names it, or the committed metadata does', () => {
   const two = [tally('a', null), tally('b', 'a')]

@@ -65,7 +65,13 @@ const change = fc.oneof(
 
 const empty: SettingsState = {
   ...{ version: 0, sources: new Map(), destinations: new Map() },
-  ...{ computations: new Map(), tokens: new Map(), replays: new Map(), plans: new Map() },
+  ...{
+    computations: new Map(),
+    tokens: new Map(),
+    replays: new Map(),
+    plans: new Map(),
+    acknowledgements: new Map(),
+  },
 }
 
 /** As the fold does it: what is not changed stays the same object, in its place. */

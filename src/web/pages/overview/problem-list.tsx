@@ -1,39 +1,54 @@
 import type { ComponentChildren } from 'preact'
-import { useState, useRef } from 'preact/hooks'
-import { pathTo, linkTo } from '../../../console/page-paths.ts'
-import { durationText } from '../../../core/duration.ts'
-import { healthSentence, isWell } from '../../../core/statistics/health.ts'
-import { requestWithProgress } from '../../api/request.ts'
-import type { DestinationSummary, DeletionAnswer } from '../../api/routes.ts'
+import { useState } from 'preact/hooks'
+import { linkTo, pathTo } from '../../../console/page-paths.ts'
+import { isWell } from '../../../core/statistics/health.ts'
+import { request, requestWithProgress } from '../../api/request.ts'
+import type { DestinationSummary, ProblemAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { PauseDialog, ResumeDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
-import { countOf, countText, wordsOf } from '../../components/figures.ts'
+import { countOf, wordsOf } from '../../components/figures.ts'
 import { say, sentence } from '../../components/notices.tsx'
-import { Badge, type Tone, HealthBadge } from '../../components/text.tsx'
+import { Badge, HealthBadge } from '../../components/text.tsx'
 import { Ago, now, Since } from '../../components/time.tsx'
-import type { Act, Problem } from './problems.ts'
+
+/** What can be done about one at once. */
+type Act = 'pause' | 'resume' | 'try_again' | 'finish'
 
 interface Acting {
   what: Act
-  problem: Problem
+  problem: ProblemAnswer
 }
 
-export function ProblemList({ problems, reload }: { problems: readonly Problem[]; reload: () => void }) {
+interface ProblemListProps {
+  problems: readonly ProblemAnswer[]
+  destinations: readonly DestinationSummary[]
+  reload: () => void
+}
+
+export function ProblemList({ problems, destinations, reload }: ProblemListProps) {
   const [acting, setActing] = useState<Acting | null>(null)
   const close = () => {
     setActing(null)
     reload()
   }
+  const byId = new Map(destinations.map((each) => [each.id, each]))
+  // What somebody has seen comes behind what nobody has.
+  const inOrder = [...problems.filter(({ seen }) => !seen), ...problems.filter(({ seen }) => seen)]
   return (
     <section class="section" aria-labelledby="problems">
       <h2 id="problems" class="hidden">
         What needs you
       </h2>
       <ul class="problems card">
-        {problems.map((problem) => (
-          <li key={keyOf(problem)} class="problem">
-            <ProblemRow problem={problem} act={(what) => setActing({ what, problem })} />
+        {inOrder.map((problem) => (
+          <li key={problem.id} class={problem.seen ? 'problem is-seen' : 'problem'}>
+            <ProblemRow
+              problem={problem}
+              destination={byId.get(problem.destinationId ?? '') ?? null}
+              act={(what) => setActing({ what, problem })}
+              reload={reload}
+            />
           </li>
         ))}
       </ul>
@@ -42,105 +57,144 @@ export function ProblemList({ problems, reload }: { problems: readonly Problem[]
   )
 }
 
-function keyOf(problem: Problem): string {
-  if (problem.kind === 'dead_letters') return `letters ${problem.destination.id}`
-  if (problem.kind === 'slow') return `slow ${problem.destination.id}`
-  if (problem.kind === 'destination') return `destination ${problem.destination.id}`
-  if (problem.kind === 'deletion') return `deletion ${problem.deletion.id}`
-  if (problem.kind === 'process_gone') return `process ${problem.process.instance}`
-  return problem.kind
-}
-
 function Acting({ acting: { what, problem }, close }: { acting: Acting; close: () => void }) {
-  if (problem.kind === 'deletion') return <FinishDialog deletion={problem.deletion} close={close} />
-  if (!('destination' in problem)) return null
-  const { id } = problem.destination
+  if (what === 'finish') return <FinishDialog id={problem.subject!} close={close} />
+  const id = problem.destinationId!
   if (what === 'pause') return <PauseDialog id={id} close={close} />
   if (what === 'resume') return <ResumeDialog id={id} close={close} />
   return <TryAgainDialog id={id} close={close} />
 }
 
-function ProblemRow({ problem, act }: { problem: Problem; act: (what: Act) => void }) {
-  switch (problem.kind) {
+interface RowProps {
+  problem: ProblemAnswer
+  /** Null where it is about none, or that is not there any more. */
+  destination: DestinationSummary | null
+  act: (what: Act) => void
+  reload: () => void
+}
+
+/** The word of its badge. */
+const words: Record<ProblemAnswer['kind'], string> = {
+  ledger_unread: 'not known',
+  no_collector: 'stopped',
+  no_forwarder: 'stopped',
+  nothing_read: 'starting',
+  partitions_unread: 'not read',
+  destination: 'destination',
+  refused: 'refused',
+  lag: 'lag',
+  overdue: 'past due',
+  slow: 'slow',
+  deletes_failed: 'not deleted',
+  dead_letters: 'dead letters',
+  audit: 'audit',
+  deletion: 'interrupted',
+}
+
+function ProblemRow({ problem, destination, act, reload }: RowProps) {
+  const { kind, isUrgent, title, text, since, seen } = problem
+  const isOfDestination = kind === 'destination' && destination !== null
+  return (
+    <Row
+      badge={
+        isOfDestination ? (
+          <HealthBadge health={destination.health} />
+        ) : (
+          <Badge tone={isUrgent ? 'bad' : 'warn'} text={words[kind]} />
+        )
+      }
+      title={destination ? <DestinationLink destination={destination} /> : title}
+      text={
+        <>
+          {text !== '' && <p>{withCode(text)}</p>}
+          {isOfDestination && <DestinationText destination={destination} />}
+          {since !== null && kind !== 'destination' && (
+            <p>
+              Since <Ago at={since} />.
+            </p>
+          )}
+          {seen && (
+            <p>
+              Seen by <span class="foreign">{seen.by}</span>, <Ago at={seen.at} />. Shown until it changes.
+            </p>
+          )}
+        </>
+      }
+    >
+      <Actions problem={problem} destination={destination} act={act} />
+      {!seen && may('operator') && <Acknowledge problem={problem} reload={reload} />}
+    </Row>
+  )
+}
+
+/** Commands stand between back ticks. */
+const withCode = (text: string): ComponentChildren[] =>
+  text.split('`').map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))
+
+function Acknowledge({ problem: { id, title }, reload }: { problem: ProblemAnswer; reload: () => void }) {
+  const acknowledge = async () => {
+    try {
+      await request('POST /problems/{id}/acknowledge', { id })
+      say(`Noted that you have seen it: ${title}`)
+    } catch (error) {
+      say(sentence(error instanceof Error ? error.message : String(error)), 'bad')
+    }
+    reload()
+  }
+  return (
+    <button type="button" class="button button-quiet" aria-label={`Seen: ${title}`} onClick={acknowledge}>
+      Seen
+    </button>
+  )
+}
+
+function Actions({ problem: { kind, destinationId }, destination, act }: Omit<RowProps, 'reload'>) {
+  switch (kind) {
     case 'destination':
-      return <DestinationRow destination={problem.destination} act={act} />
+      return <DestinationActions word={destination?.health.word} act={act} />
     case 'slow':
-      return <SlowRow destination={problem.destination} />
+      return may('admin') ? (
+        <a class="button" href={`${pathTo('destination', { id: destinationId! })}?view=settings`}>
+          Limit it
+        </a>
+      ) : null
     case 'dead_letters':
-      return <DeadLettersRow destination={problem.destination} count={problem.count} />
-    case 'no_forwarder':
+    case 'deletes_failed': {
+      const since = kind === 'dead_letters' ? { since: '1h' } : {}
+      const only = destinationId === null ? {} : { destination: destinationId }
       return (
-        <Row badge={<Badge tone="bad" text="stopped" />} title="No forwarder is running">
-          Calls wait in Kafka; nothing is lost. Start one: <code>npx postrider forwarder</code>
-        </Row>
-      )
-    case 'process_gone': {
-      const { roles, host, seenAt, pid } = problem.process
-      return (
-        <Row
-          badge={<Badge tone="warn" text="missing" />}
-          title={`The ${roles.join(', ')} on ${host} is gone`}
-          text={
-            <>
-              Process {pid} said <Ago at={seenAt} /> that it lives, and not that it stopped. Others take over
-              its work.
-            </>
-          }
-        />
+        <a class="button" href={linkTo('deadLetters', { ...only, ...since, select: 'all' })}>
+          Look and replay
+        </a>
       )
     }
-    case 'lag':
-      return <LagRow calls={problem.calls} seconds={problem.seconds} />
-    case 'overdue':
-      return (
-        <Row
-          badge={<Badge tone="bad" text="past due" />}
-          title="Retries are not sent in time"
-          text={`The most overdue one has been due for ${durationText(problem.ms)}. Forwarders are too busy or too few, or have stopped.`}
-        />
-      )
     case 'audit':
       return (
-        <Row
-          badge={<Badge tone="bad" text="audit" />}
-          title="Calls are not accounted for"
-          text={
-            <>
-              The audit of <Ago at={problem.at} /> found {countOf(problem.faults, 'fault')}.
-            </>
-          }
-        >
-          <a class="button" href={pathTo('audit')}>
-            See which
-          </a>
-        </Row>
+        <a class="button" href={pathTo('audit')}>
+          See which
+        </a>
       )
-    case 'deletion': {
-      const { id, requestedAt, users } = problem.deletion
+    case 'deletion':
+      return may('admin') ? (
+        <button type="button" class="button" onClick={() => act('finish')}>
+          Finish it
+        </button>
+      ) : null
+    case 'partitions_unread':
+    case 'no_collector':
+    case 'no_forwarder':
       return (
-        <Row
-          badge={<Badge tone="bad" text="interrupted" />}
-          title={`Deletion ${id}`}
-          text={
-            <>
-              Of {countOf(users, 'user')}, requested <Ago at={requestedAt} />: destinations were not asked to
-              forget all of them.
-            </>
-          }
-        >
-          {may('admin') && (
-            <button type="button" class="button" onClick={() => act('finish')}>
-              Finish it
-            </button>
-          )}
-        </Row>
+        <a class="button" href={pathTo('system')}>
+          What runs
+        </a>
       )
-    }
+    default:
+      return null
   }
 }
 
 /** One thing that needs somebody: its state, what it is, and the buttons that act. */
-export function Row({
+function Row({
   badge,
   title,
   text,
@@ -148,93 +202,23 @@ export function Row({
 }: {
   badge: ComponentChildren
   title: ComponentChildren
-  text?: ComponentChildren
-  children?: ComponentChildren
+  text: ComponentChildren
+  children: ComponentChildren
 }) {
   return (
     <>
       <div class="problem-state">{badge}</div>
       <div class="problem-text">
         <p class="problem-title foreign">{title}</p>
-        {text && <div class="faint">{text}</div>}
-        {text === undefined && <div class="faint">{children}</div>}
+        <div class="faint">{text}</div>
       </div>
-      {text !== undefined && <div class="problem-actions">{children}</div>}
+      <div class="problem-actions">{children}</div>
     </>
   )
 }
 
-/** How long a look back for the trend is, in ms. */
-const trendMs = 45_000
-
-/** Calls that wait, and whether they become more. */
-export function LagRow({ calls, seconds }: { calls: number; seconds: number | null }) {
-  const seen = useRef<{ at: number; calls: number }[]>([])
-  const at = Date.now()
-  if (seen.current.at(-1)?.calls !== calls)
-    seen.current = [...seen.current.filter((each) => at - each.at < 4 * trendMs), { at, calls }]
-  const before = seen.current.find((each) => at - each.at >= trendMs)
-  const trend =
-    !before || before.calls === calls
-      ? ''
-      : calls > before.calls
-        ? ', and more than before'
-        : ', and fewer than before'
-  const tone: Tone = trend.includes('more') ? 'bad' : 'warn'
-  const work =
-    seconds === null
-      ? 'none was finished in the last minutes'
-      : `about ${durationText(seconds * 1_000)} of work`
-  return (
-    <Row
-      badge={<Badge tone={tone} text="lag" />}
-      title={`${countOf(calls, 'call')} wait for a forwarder`}
-      text={`That is ${work}${trend}. More forwarders, up to one for each partition, take it off faster.`}
-    />
-  )
-}
-
-/** A destination that others would wait for, were its calls not put off. */
-export function SlowRow({ destination }: { destination: DestinationSummary }) {
-  const { id, queued, deferred } = destination
-  return (
-    <Row
-      badge={<Badge tone="warn" text="slow" />}
-      title={<DestinationLink destination={destination} />}
-      text={`It answers more slowly than its calls come. ${countOf(queued, 'attempt')} wait in forwarders; within an hour, ${countText(deferred)} were put off so that other destinations need not wait. If it answers faster with less at once, limit its requests.`}
-    >
-      {may('admin') && (
-        <a class="button" href={`${pathTo('destination', { id })}?view=settings`}>
-          Limit it
-        </a>
-      )}
-    </Row>
-  )
-}
-
-/** What of a destination failed finally within the hour, and the way to send all of it again. */
-export function DeadLettersRow({ destination, count }: { destination: DestinationSummary; count: number }) {
-  const { id, deadLetterReasons } = destination
-  const reasons = Object.entries(deadLetterReasons).toSorted(([, a], [, b]) => b - a)
-  const why =
-    reasons.length === 1
-      ? wordsOf(reasons[0]![0])
-      : reasons.map(([reason, each]) => `${countText(each)} ${wordsOf(reason)}`).join(', ')
-  return (
-    <Row
-      badge={<Badge tone="bad" text="dead letters" />}
-      title={<DestinationLink destination={destination} />}
-      text={`${countOf(count, 'dead letter')} within an hour: ${why}.`}
-    >
-      <a class="button" href={linkTo('deadLetters', { destination: id, since: '1h', select: 'all' })}>
-        Look and replay
-      </a>
-    </Row>
-  )
-}
-
 /** Resumes a deletion that was interrupted. */
-export function FinishDialog({ deletion: { id }, close }: { deletion: DeletionAnswer; close: () => void }) {
+function FinishDialog({ id, close }: { id: string; close: () => void }) {
   const act = async () => {
     const { deleteCalls, missing } = await requestWithProgress(
       'POST /deletions/{id}/resume',
@@ -258,63 +242,52 @@ export function FinishDialog({ deletion: { id }, close }: { deletion: DeletionAn
   )
 }
 
-export const DestinationLink = ({ destination: { id, name } }: { destination: DestinationSummary }) => (
+const DestinationLink = ({ destination: { id, name } }: { destination: DestinationSummary }) => (
   <a href={pathTo('destination', { id })}>{name}</a>
 )
 
-/** A destination whose calls are not sent, or not to all of its URLs. */
-export function DestinationRow({
-  destination,
-  act,
-}: {
-  destination: DestinationSummary
-  act: (what: Act) => void
-}) {
+/** Since when it is held, or its URLs are not well, and what they answered. */
+function DestinationText({ destination }: { destination: DestinationSummary }) {
   const { health, pause, urls, queued } = destination
-  const { word } = health
-  const troubled = urls.filter((url) => !isWell(url.health))
-  const why = healthSentence(health)
   return (
-    <Row
-      badge={<HealthBadge health={health} />}
-      title={<DestinationLink destination={destination} />}
-      text={
-        <>
-          {word === 'held' && pause && (
-            <p>
-              Its calls are held, <Since at={pause.since} />
-              {pause.until === null ? (
-                ' and until somebody resumes it.'
-              ) : (
-                <>
-                  ; it goes on <Ago at={pause.until} />.
-                </>
-              )}
-            </p>
+    <>
+      {health.word === 'held' && pause && (
+        <p>
+          Its calls are held, <Since at={pause.since} />
+          {pause.until === null ? (
+            ' and until somebody resumes it.'
+          ) : (
+            <>
+              ; it goes on <Ago at={pause.until} />.
+            </>
           )}
-          {why !== null && <p>{why}</p>}
-          {word !== 'held' && troubled.map((url) => <UrlText key={url.urlId} url={url} />)}
-          {queued > 0 && <p>{countOf(queued, 'attempt')} wait in forwarders.</p>}
-        </>
-      }
-    >
-      {word === 'held' && may('operator') && (
-        <button type="button" class="button" onClick={() => act('resume')}>
-          Resume
-        </button>
+        </p>
       )}
-      {word === 'gone' && may('admin') && (
-        <button type="button" class="button" onClick={() => act('try_again')}>
-          Try again
-        </button>
-      )}
-      {['down', 'failing', 'degraded', 'asked_to_wait'].includes(word) && may('operator') && (
-        <button type="button" class="button" onClick={() => act('pause')}>
-          Pause
-        </button>
-      )}
-    </Row>
+      {health.word !== 'held' &&
+        urls.filter((url) => !isWell(url.health)).map((url) => <UrlText key={url.urlId} url={url} />)}
+      {queued > 0 && <p>{countOf(queued, 'attempt')} wait in forwarders.</p>}
+    </>
   )
+}
+
+function DestinationActions({ word, act }: { word: string | undefined; act: (what: Act) => void }) {
+  if (word === 'held')
+    return may('operator') ? (
+      <button type="button" class="button" onClick={() => act('resume')}>
+        Resume
+      </button>
+    ) : null
+  if (word === 'gone')
+    return may('admin') ? (
+      <button type="button" class="button" onClick={() => act('try_again')}>
+        Try again
+      </button>
+    ) : null
+  return may('operator') ? (
+    <button type="button" class="button" onClick={() => act('pause')}>
+      Pause
+    </button>
+  ) : null
 }
 
 type UrlState = DestinationSummary['urls'][number]

@@ -7,7 +7,7 @@ export function SourceBadge({ source: { enabled, builtIn } }: { source: SourceAn
     return (
       <Badge tone="plain" text="built in" title="Operational events, which destinations can subscribe to" />
     )
-  return <Badge tone={enabled ? 'good' : 'plain'} text={enabled ? 'taking calls' : 'disabled'} />
+  return <Badge tone="plain" text={enabled ? 'enabled' : 'disabled'} />
 }
 
 /** A write key. It is no secret, as web pages have it in them, but lets its holder send calls: covered on shared screens. */

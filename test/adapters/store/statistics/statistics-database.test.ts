@@ -12,7 +12,7 @@ import type { AttemptFilter, AttemptPlace } from '../../../../src/operators/stat
 import { temporaryFolder } from '../../../support/deployment/rig.ts'
 
 const batch = (given: Partial<FoldedBatch> = {}): FoldedBatch => ({
-  ...{ counts: new Map(), chains: new Map(), summaries: new Map(), processes: new Map() },
+  ...{ counts: new Map(), chains: new Map(), summaries: new Map(), processes: new Map(), dead: new Map() },
   ...{ attempts: [], violations: [], until: new Map(), asOf: null, oldest: null },
   ...given,
 })

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { forgottenAcknowledgements, maxAcknowledgements } from '../../src/core/problems/acknowledgement.ts'
+import type { Acknowledgement } from '../../src/core/problems/acknowledgement.ts'
+import type { HeartbeatPartition } from '../../src/core/ledger/heartbeat.ts'
+import type { Health } from '../../src/core/statistics/health.ts'
+import type { SeenProcess } from '../../src/core/statistics/rollup-fold.ts'
+import { headlineOf, problemsOf, type ProblemInput } from '../../src/operators/problems/problems.ts'
+import type { Overview } from '../../src/operators/statistics/overview.ts'
+import { readingOf, unreadPartitions } from '../../src/operators/statistics/processes.ts'
+
+const now = 1_000_000_000
+const minute = 60_000
+
+const destination = (id: string, health: Partial<Health>, given: object = {}) => ({
+  ...{ id, name: id, health: { word: 'delivering', why: null, successRate: 1, ...health } },
+  ...{ pause: null, urls: [], queued: 0, deferred: 0 },
+  ...given,
+})
+
+const overview = (destinations: object[] = [], given: object = {}): Overview =>
+  ({ destinations, lag: 0, retriesOverdueMs: 0, ...given }) as Overview
+
+/** Everything that must run does, and nothing is wrong. */
+const well = (given: Partial<ProblemInput> = {}): ProblemInput => ({
+  ...{ overview: overview([destination('crm', {})]), ageMs: 1_000, readsCalls: true, unread: [] },
+  ...{ collector: { isLive: true, seenAt: now }, forwarder: { isLive: true, seenAt: now } },
+  ...{ badSince: new Map(), refusals: [], deadLetters: [], failedDeletes: [], lostRecords: 0 },
+  ...{ audit: { ok: true, at: now - minute, faults: 0 }, deletions: [], pace: 1 },
+  ...{ acknowledgements: new Map(), now },
+  ...given,
+})
+
+const dead = (destinationId: string, count: number, lastAt = now - minute) => [
+  { destinationId, reason: 'rejected', count, lastAt },
+]
+const stopped = { isLive: false, seenAt: now - minute }
+
+const table: [name: string, given: Partial<ProblemInput>, ids: string[]][] = [
+  ['all runs, and all arrives', {}, []],
+  ['no collector runs', { collector: stopped }, ['no_collector']],
+  ['no collector ever ran', { collector: { isLive: false, seenAt: null } }, ['no_collector']],
+  ['no forwarder runs', { forwarder: stopped, readsCalls: false }, ['no_forwarder']],
+  ['forwarders read nothing yet', { readsCalls: false }, ['nothing_read']],
+  [
+    'a forwarder is gone and nobody took over',
+    { unread: [{ topic: 'calls', partition: 3, reader: 'forwarder on a', seenAt: now - minute }] },
+    ['partitions_unread'],
+  ],
+  [
+    'the ledger cannot be read, so nothing is known of the parts',
+    { ageMs: 61_000, forwarder: stopped },
+    ['ledger_unread'],
+  ],
+  [
+    'destinations are in trouble',
+    {
+      overview: overview([
+        destination('held', { word: 'held' }, { pause: { since: '2026-01-01T00:00:00Z', until: null } }),
+        destination('bad', { word: 'failing' }),
+        destination('busy', { word: 'asked_to_wait' }),
+        destination('off', { word: 'disabled' }),
+      ]),
+    },
+    ['destination:bad:failing', 'destination:busy:asked_to_wait', 'destination:held:held'],
+  ],
+  [
+    'what holds for all destinations is raised once',
+    {
+      overview: overview([destination('a', { word: 'not_known' }), destination('b', { word: 'not_known' })]),
+      forwarder: stopped,
+    },
+    ['no_forwarder'],
+  ],
+  [
+    'calls are refused, and some were to be',
+    {
+      refusals: [
+        { sourceId: 'shop', name: 'Shop', reasons: { unavailable: 3, suppressed: 9 }, since: now - minute },
+        { sourceId: 'app', name: 'App', reasons: { suppressed: 9 }, since: now - minute },
+      ],
+    },
+    ['refused:shop:unavailable'],
+  ],
+  ['calls wait longer than half a minute', { overview: overview([], { lag: 100 }) }, ['lag']],
+  ['few calls wait', { overview: overview([], { lag: 20 }) }, []],
+  ['calls wait and none is finished', { overview: overview([], { lag: 1 }), pace: 0 }, ['lag']],
+  ['a retry is past due', { overview: overview([], { retriesOverdueMs: 31_000 }) }, ['overdue']],
+  ['delete calls failed', { failedDeletes: dead('crm', 2) }, ['deletes_failed:crm']],
+  ['deliveries failed', { deadLetters: dead('crm', 2) }, ['dead_letters:crm']],
+  ['records could not be worked on', { lostRecords: 1 }, ['dead_letters']],
+  ['an audit found faults', { audit: { ok: false, at: now, faults: 2 } }, ['audit']],
+  [
+    'a deletion was interrupted',
+    {
+      deletions: [
+        { requestId: 'old', at: now - 6 * minute, users: 1 },
+        { requestId: 'new', at: now - minute, users: 1 },
+      ],
+    },
+    ['deletion:old'],
+  ],
+]
+
+test('each problem is raised where it is there, and “All well” is said only without any', () => {
+  for (const [name, given, ids] of table) {
+    const problems = problemsOf(well(given))
+    assert.deepEqual(
+      problems.map(({ id }) => id),
+      ids,
+      name,
+    )
+    assert.equal(headlineOf(problems, true) === 'All well', ids.length === 0, name)
+    for (const { title } of problems) assert.ok(title.length > 0, name)
+  }
+  assert.notEqual(headlineOf(problemsOf(well({ ageMs: null })), false), 'All well', 'nothing was read yet')
+})
+
+const seen = (id: string, at: number, size: number | null = null): ReadonlyMap<string, Acknowledgement> =>
+  new Map([[id, { id, at, by: 'alice', size }]])
+
+/** Whether the one problem still counts as seen. */
+function isSeen(
+  given: Partial<ProblemInput>,
+  acknowledgements: ReadonlyMap<string, Acknowledgement>,
+): boolean {
+  const problems = problemsOf(well({ ...given, acknowledgements }))
+  assert.equal(problems.length, 1)
+  return problems[0]!.seen !== null
+}
+
+test('a problem that somebody has seen needs nobody, until it changes or grows', () => {
+  const letters = seen('dead_letters:crm', now - 30_000, 40)
+  assert.equal(isSeen({ deadLetters: dead('crm', 40) }, letters), true)
+  assert.equal(isSeen({ deadLetters: dead('crm', 12) }, letters), true, 'some are older than an hour now')
+  assert.equal(isSeen({ deadLetters: dead('crm', 41) }, letters), false, 'one more')
+  assert.equal(isSeen({ deadLetters: dead('crm', 12, now - 10_000) }, letters), false, 'a newer one')
+  assert.equal(isSeen({ deadLetters: dead('mail', 1) }, letters), false, 'another destination')
+
+  const failing = { overview: overview([destination('crm', { word: 'failing' as const })]) }
+  const since = (at: number | null) => ({
+    ...failing,
+    badSince: new Map([['crm', { since: at, lookedFrom: now - 60 * minute }]]),
+  })
+  const acknowledged = seen('destination:crm:failing', now - 20 * minute)
+  assert.equal(isSeen(since(now - 25 * minute), acknowledged), true)
+  assert.equal(isSeen(since(null), acknowledged), true, 'since before what was looked through')
+  assert.equal(isSeen(since(now - 5 * minute), acknowledged), false, 'it had recovered meanwhile')
+  const down = { overview: overview([destination('crm', { word: 'down' as const })]) }
+  assert.equal(isSeen(down, acknowledged), false, 'it is worse')
+
+  const lag = { overview: overview([], { lag: 1_000 }) }
+  assert.equal(isSeen(lag, seen('lag', now - 60 * minute)), true)
+  assert.equal(
+    isSeen(lag, seen('lag', now - 25 * 60 * minute)),
+    false,
+    'where nobody knows since when, for a day',
+  )
+  const never = { collector: { isLive: false, seenAt: null } }
+  assert.equal(isSeen(never, seen('no_collector', 5)), true, 'calls come on another way')
+
+  const all = problemsOf(well({ deadLetters: dead('crm', 40), acknowledgements: letters }))
+  assert.equal(headlineOf(all, true), 'Nothing new: one thing was seen')
+  const one = problemsOf(
+    well({ deadLetters: [...dead('crm', 40), ...dead('mail', 1)], acknowledgements: letters }),
+  )
+  assert.equal(headlineOf(one, true), '1 destination needs you')
+})
+
+test('of what was seen the newest thousand are remembered', () => {
+  const all = Array.from({ length: maxAcknowledgements + 2 }, (_, index): [string, Acknowledgement] => {
+    const id = `p${index}`
+    return [id, { id, at: index === 1 ? 9_999 : index, by: 'alice', size: null }]
+  })
+  assert.deepEqual(forgottenAcknowledgements(new Map(all)), ['p0', 'p2'])
+  assert.deepEqual(forgottenAcknowledgements(new Map(all.slice(2))), [])
+})
+
+const partition = (topic: string, number: number): HeartbeatPartition => ({
+  ...{ topic, partition: number, lag: 0, overdueMs: 0 },
+})
+const process = (seenAt: number, partitions: HeartbeatPartition[], given: object = {}): SeenProcess =>
+  ({
+    heartbeat: { roles: ['forwarder'], isLast: false, intervalMs: 10_000, partitions, ...given },
+    seenAt,
+  }) as SeenProcess
+
+test('a partition is read by nobody once its reader is gone and no other has said that it reads it', () => {
+  const [p0, p1] = [partition('calls', 0), partition('calls', 1)]
+  const of = (...processes: SeenProcess[]) => ({
+    unread: unreadPartitions(processes, now).map((each) => each.partition.partition),
+    reading: readingOf(processes, { callsTopic: 'calls', asOf: now, now }),
+  })
+  const live = process(now, [p0])
+  assert.deepEqual(of(live, process(now - 29_000, [p1])), { unread: [], reading: 'all' })
+  assert.deepEqual(of(live, process(now - 31_000, [p1])), { unread: [1], reading: 'some' })
+  assert.deepEqual(of(live, process(now - 31_000, [p1]), process(now, [p1])), { unread: [], reading: 'all' })
+  // A rolling restart: others have half a minute to take over, and to say so.
+  assert.deepEqual(of(live, process(now - 20_000, [p1], { isLast: true })), { unread: [], reading: 'all' })
+  assert.deepEqual(of(live, process(now - 31_000, [p1], { isLast: true })), { unread: [1], reading: 'some' })
+  assert.deepEqual(of(process(now, [])), { unread: [], reading: 'nothing' })
+  assert.deepEqual(of(process(now, [partition('retries', 0)])).reading, 'nothing', 'it reads no calls')
+  assert.deepEqual(of(process(now - 31_000, [p0])).reading, 'no_forwarder')
+  assert.deepEqual(of(process(now, [], { roles: ['collector'] })).reading, 'no_forwarder')
+  assert.equal(readingOf([live], { callsTopic: 'calls', asOf: null, now }), 'unknown')
+  assert.equal(readingOf([live], { callsTopic: 'calls', asOf: now - 61_000, now }), 'unknown')
+})
