@@ -1,7 +1,6 @@
-// One word for how a destination is. Every place that says it takes it from here: overview, lists, API, commands.
+// One word for how a destination is. Every place that says it takes it from here: overview, lists, API, commands. The page
+// has it in its script: it imports no other value.
 import type { BreakerPhase } from '../pacing/breaker.ts'
-import { spanMs, type RollupCounts } from './rollup.ts'
-import { destinationFiguresOf } from './views.ts'
 
 /** What needs somebody most comes first. */
 export const healthWords = [
@@ -73,8 +72,8 @@ export interface Health {
 }
 
 /** The stretch by which it is judged, and the longer one where nothing ended in that, in ms. */
-export const judgedMs = 10 * spanMs.minute
-export const judgedAtMostMs = spanMs.hour
+export const judgedMs = 600_000
+export const judgedAtMostMs = 3_600_000
 /** The share of successes under which it is degraded. */
 export const degradedUnder = 0.9
 /** An endpoint that asks for less is sent to again before anybody could act, in ms. */
@@ -110,7 +109,7 @@ const isDown = ({ breaker }: HealthFacts['urls'][number]): boolean =>
 type JudgedWord = 'failing' | 'asked_to_wait' | 'degraded' | 'delivering' | 'idle'
 
 /** By outcomes alone. */
-function judge(recent: JudgedOutcomes): { word: JudgedWord; successRate: number | null } {
+export function judge(recent: JudgedOutcomes): { word: JudgedWord; successRate: number | null } {
   const { attempts, succeeded, busy, delivered, deadLettered } = recent
   const shares = [share(succeeded, attempts), share(delivered, delivered + deadLettered)]
   const known = shares.filter((each) => each !== null)
@@ -127,51 +126,8 @@ function judge(recent: JudgedOutcomes): { word: JudgedWord; successRate: number 
 
 const share = (part: number, whole: number): number | null => (whole > 0 ? part / whole : null)
 
-export function judgedOutcomesOf(counts: RollupCounts): JudgedOutcomes {
-  const { attempts, failed, delivered, deadLettered, urls } = destinationFiguresOf(counts)
-  const busy = urls.reduce((sum, { outcomes }) => sum + busyIn(outcomes), 0)
-  return { attempts, succeeded: attempts - failed, busy, delivered, deadLettered }
-}
-
-/** Of one URL. */
-export function urlOutcomesOf(counts: RollupCounts, urlId: string): JudgedOutcomes {
-  const found = destinationFiguresOf(counts).urls.find((url) => url.urlId === urlId)
-  const { attempts = 0, failed = 0, outcomes = {} } = found ?? {}
-  const busy = busyIn(outcomes)
-  return { attempts, succeeded: attempts - failed, busy, delivered: 0, deadLettered: 0 }
-}
-
-const busyIn = (outcomes: Record<string, number>): number => outcomes['status_429'] ?? 0
-
 export const isAnythingIn = ({ attempts, delivered, deadLettered }: JudgedOutcomes): boolean =>
   attempts + delivered + deadLettered > 0
-
-/**
- * Since when its outcomes have been bad: the first minute behind the last ten that were well. Null where that lies before
- * the minutes that are given.
- *
- * @param minutes with counts, in the order of time; `at` is epoch ms
- */
-export function badSince(minutes: readonly { at: number; counts: RollupCounts }[]): number | null {
-  const outcomes = minutes.map(({ at, counts }) => ({ at, ...judgedOutcomesOf(counts) })).filter(isAnythingIn)
-  for (let last = outcomes.length - 1; last >= 0; last--) {
-    const { at } = outcomes[last]!
-    const judged = outcomes.slice(0, last + 1).filter((each) => each.at > at - judgedMs)
-    if (judge(sumOf(judged)).word === 'delivering')
-      return (
-        outcomes.slice(last + 1).find((each) => each.succeeded < each.attempts || each.deadLettered > 0)
-          ?.at ?? null
-      )
-  }
-  return null
-}
-
-function sumOf(all: readonly JudgedOutcomes[]): JudgedOutcomes {
-  const sum = { attempts: 0, succeeded: 0, busy: 0, delivered: 0, deadLettered: 0 }
-  for (const each of all)
-    for (const field of Object.keys(sum) as (keyof JudgedOutcomes)[]) sum[field] += each[field]
-  return sum
-}
 
 /** Destinations that need somebody most come first. */
 export const healthRank = ({ word }: Pick<Health, 'word'>): number => healthWords.indexOf(word)

@@ -1,5 +1,6 @@
 // What problems are made from, read from the statistics and from what else knows of any.
-import { badSince, isWell } from '../../core/statistics/health.ts'
+import { isWell } from '../../core/statistics/health.ts'
+import { badSince } from '../../core/statistics/judged-outcomes.ts'
 import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
 import { collectedFiguresOf } from '../../core/statistics/views.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'

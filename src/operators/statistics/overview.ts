@@ -6,10 +6,9 @@ import {
   isWell,
   judgedAtMostMs,
   judgedMs,
-  judgedOutcomesOf,
-  urlOutcomesOf,
   type Health,
 } from '../../core/statistics/health.ts'
+import { judgedOutcomesOf, urlOutcomesOf } from '../../core/statistics/judged-outcomes.ts'
 import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
 import {
   attemptFiguresOf,

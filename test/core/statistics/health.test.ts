@@ -3,15 +3,13 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { BreakerPhase } from '../../../src/core/pacing/breaker.ts'
 import {
-  badSince,
   healthOf,
   healthText,
   isWell,
-  judgedOutcomesOf,
-  urlOutcomesOf,
   type HealthFacts,
   type JudgedOutcomes,
 } from '../../../src/core/statistics/health.ts'
+import { judgedOutcomesOf, urlOutcomesOf, badSince } from '../../../src/core/statistics/judged-outcomes.ts'
 
 const now = 1_000_000_000
 
