@@ -6,6 +6,7 @@ import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
 import { schemaRefusal } from '../adapters/json-schema/compile-schema.ts'
 import { createSecrets } from '../adapters/secrets.ts'
 import { sendSample } from '../adapters/webhook/sample-call.ts'
+import { openNewestCalls } from '../operators/destinations/kafka.ts'
 import { transportOf } from '../adapters/webhook/transport.ts'
 import type { ConsoleServices } from '../operators/services.ts'
 import { openComputations } from '../operators/audiences/kafka.ts'
@@ -99,6 +100,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     draftPlan: openDrafts(deployment, settings),
     sendSample: async (destination, terms) =>
       sendSample(destination, { transport: await transport(), secrets, now: Date.now() }, terms),
+    newestCalls: openNewestCalls(deployment, erased),
     deadLetters: openDeadLetters(deployment, erased),
     computations: opened(async () => closing(await openComputations({ ...deployment, settings }, signal))),
     deletions,

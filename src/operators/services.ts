@@ -6,6 +6,7 @@ import type { EventCatalogue } from './catalogue/catalogue.ts'
 import type { DeadLetterStore } from './dead-letters/dead-letters.ts'
 import type { Deletions } from './deletions/deletions.ts'
 import type { SampleResult, SampleTerms } from './destinations/destinations.ts'
+import type { NewestCalls } from './destinations/preview.ts'
 import type { InfrastructureView } from './infrastructure/infrastructure.ts'
 import type { ReadChanges } from './settings/history.ts'
 import type { LiveTail } from './live/live-tail.ts'
@@ -26,11 +27,12 @@ export interface ConsoleServices {
   draftPlan: DraftPlan
   /** Sends a call to each URL of a destination, once. Throws `secrets_key`, and Unrenderable. */
   sendSample(destination: Destination, terms?: SampleTerms): Promise<SampleResult[]>
+  newestCalls: NewestCalls
   deadLetters: DeadLetterStore
   computations(): Promise<ComputationActions>
   deletions: Deletions
   /** Up to now. */
-  erasures(stop?: AbortSignal): Promise<Pick<ErasureIndex, 'erasedAt'>>
+  erasures(stop?: AbortSignal): Promise<Pick<ErasureIndex, 'erasedAt' | 'covers'>>
   suppressions: Suppressions
   messages(): Promise<MessagePorts>
   catalogue(): Promise<EventCatalogue>

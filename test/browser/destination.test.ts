@@ -128,6 +128,7 @@ test('the page of a destination', async (t) => {
       (await rows.allInnerTexts()).map((row) => row.split(/\s*\t\s*/)),
       [['Rate limit', 'no limit', '50/s']],
     )
+    await dialog.getByText('stay as they are').waitFor()
     await assertAccessible(page)
     await tabTo(page, 'Save crm')
     await page.keyboard.press('Enter')
@@ -135,6 +136,24 @@ test('the page of a destination', async (t) => {
     const { maxRate, events } = await ok(200, 'GET', '/destinations/crm')
     assert.deepEqual([maxRate, events], ['50/s', ['Ordered']])
   })
+
+  await t.test(
+    'what a change does to the requests of the newest calls is shown before it is saved',
+    async (t) => {
+      const { page } = await openPage(t, url, '/destinations/crm?view=settings')
+      await page.getByLabel('Method').selectOption('PUT')
+      await page.getByRole('button', { name: 'Review and save' }).click()
+      const dialog = page.getByRole('dialog', { name: 'Save crm?' })
+      await dialog.getByText('have other requests').waitFor()
+      await dialog.getByText('Ordered').first().click()
+      const request = (title: string) => dialog.getByRole('region', { name: `${title}, URL 1` }).first()
+      assert.match(await request('Now').innerText(), /^POST http/)
+      assert.match(await request('After saving').innerText(), /^PUT http[^]*\{"version":1,"type":"track"/)
+      await assertAccessible(page)
+      await dialog.getByRole('button', { name: 'Back' }).click()
+      await page.getByRole('button', { name: 'Undo' }).click()
+    },
+  )
 
   await t.test('where somebody else was faster, both versions are shown, and neither is lost', async (t) => {
     const watched = await openPage(t, url, '/destinations/crm?view=settings')

@@ -13,6 +13,7 @@ import type { LoginName } from '../../core/settings/settings.ts'
 import { healthSentence, healthText } from '../../core/statistics/health.ts'
 import { settingIn } from '../settings/setting-operations.ts'
 import { type DestinationView, destinationKind, type sampleView } from './destinations.ts'
+import type { PreviewView } from './preview.ts'
 
 export const headings = ['ID', 'NAME', 'STATE', 'SOURCES', 'URLS', 'SIGNED']
 
@@ -364,6 +365,29 @@ const update: CommandShape = {
   },
 }
 
+const preview: CommandShape = {
+  ...update,
+  text: ({ data, changed }: PreviewView) =>
+    data.length === 0
+      ? 'it would get none of the newest calls'
+      : [
+          `${changed} of the newest ${data.length} calls that it would get have other requests.`,
+          ...data.map(({ messageId, type, event, isChanged, before, after }) =>
+            [
+              `── ${[type, event, messageId]
+                .filter(Boolean)
+                .map((text) => printable(text!))
+                .join(' · ')}`,
+              ...(isChanged ? ['before:', previewText(before), '', 'after:'] : ['unchanged:']),
+              previewText(after),
+            ].join('\n'),
+          ),
+        ].join('\n\n'),
+}
+
+const previewText = ({ requests, refusal }: PreviewView['data'][number]['before']): string =>
+  refusal === null ? requests.map(requestText).join('\n\n') : `no request: ${printable(refusal)}`
+
 export const destinationShapes: Readonly<Record<string, CommandShape>> = {
   listDestinations: {
     row: { headings, of: rowOf },
@@ -376,9 +400,14 @@ export const destinationShapes: Readonly<Record<string, CommandShape>> = {
   resumeDestination: page,
   createDestination: create,
   updateDestination: update,
+  previewDestination: preview,
   testDestination: {
     addFlags(command) {
-      command.option('--call <file>', 'a call as SDKs send it, as JSON; without, a track call of ours')
+      const call = new Option(
+        '--call <file>',
+        'a call as SDKs send it, as JSON; without, a track call of ours',
+      )
+      command.addOption(call.conflicts('messageId'))
     },
     read({ call: file }) {
       if (file === undefined) return () => ({})
@@ -387,7 +416,7 @@ export const destinationShapes: Readonly<Record<string, CommandShape>> = {
     },
     text: ({ data }: { data: ReturnType<typeof sampleView>[] }, { context: { config } }) =>
       data.some(({ outcome }) => outcome === null)
-        ? data.map(requestText).join('\n\n')
+        ? data.map(({ request }) => requestText(request)).join('\n\n')
         : [
             table(
               ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
@@ -417,7 +446,12 @@ function callIn(file: string): unknown {
 }
 
 /** A request as it goes out. */
-function requestText({ request: { method, url, headers, body } }: ReturnType<typeof sampleView>): string {
+function requestText({
+  method,
+  url,
+  headers,
+  body,
+}: PreviewView['data'][number]['before']['requests'][number]): string {
   const lines = headers.map(({ name, value }) => `${name}: ${value}`)
   return [`${method} ${url}`, ...lines, '', body].map(printable).join('\n')
 }

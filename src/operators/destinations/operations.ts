@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { RequestRefused } from '../check.ts'
-import { operation, type Operation, type ApiAnswer } from '../operation.ts'
+import { longReads, operation, type Operation, type ApiAnswer } from '../operation.ts'
 import type { ConsoleServices } from '../services.ts'
 import { checkTag, tagOf } from '../schemas.ts'
-import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import { maxMessageIdLength, type AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { checkCall } from '../../core/call/check-call.ts'
 import { readTrackingCall } from '../../core/call/tracking-call.ts'
 import { Unrenderable } from '../../core/shape/text-template.ts'
@@ -18,6 +18,11 @@ import { optionsShape, givenOptions, type OptionsEdit } from '../../core/setting
 import { maxUrls } from '../../core/settings/destination-rules.ts'
 import { maxPemBytes } from '../../core/settings/login.ts'
 import type { Destination, LoginName } from '../../core/settings/settings.ts'
+import { decide } from '../../core/settings/decide.ts'
+import { evolve } from '../../core/settings/events.ts'
+import { SettingsRefused } from '../settings/writer.ts'
+import { contentsOf } from '../why/describe.ts'
+import { previewOf, previewSchema, shownRequest } from './preview.ts'
 import { loginEdit } from '../settings/login.ts'
 import { sealerFor, type Sealer } from '../settings/secrets.ts'
 import { idText, settingIn, idParams, settingOperations, shownFacts } from '../settings/setting-operations.ts'
@@ -136,6 +141,11 @@ const sampleTerms = z
       .meta({ maxProperties: maxCallFields })
       .optional()
       .describe('A call as SDKs send it, with its `type`; without, a `track` call of ours.'),
+    messageId: z
+      .string()
+      .max(maxMessageIdLength)
+      .optional()
+      .describe('In place of `call`: one that came in. Found as `GET /messages/{id}` finds it.'),
     dryRun: z.boolean().default(false).describe('Send nothing, and show the requests.'),
   })
   .meta({ id: 'SampleTerms' })
@@ -147,14 +157,7 @@ export const sampleOutcomes = z
       z.object({
         number: z.number().int().describe('The URL, from 1.'),
         url: z.string(),
-        request: z
-          .object({
-            method: z.string(),
-            url: z.string().describe('As it is asked for.'),
-            headers: z.array(z.object({ name: z.string(), value: z.string() })),
-            body: z.string(),
-          })
-          .describe('As it goes out, without the values of static headers.'),
+        request: shownRequest,
         outcome: z.enum(outcomeKinds).nullable().describe('Null where nothing was sent.'),
         status: z.number().int().nullable().describe('The HTTP status; null when none came.'),
         durationMs: z.number().int().nullable(),
@@ -164,23 +167,26 @@ export const sampleOutcomes = z
   })
   .meta({ id: 'SampleOutcomes' })
 
+/** Also of what creates one. */
+const updateFlags = {
+  sourceIds: 'source',
+  urls: null,
+  sharedSecret: null,
+  addSecret: null,
+  removeSecrets: null,
+  clientCert: null,
+  clientKey: null,
+  ca: null,
+  enabled: '!disabled',
+} as const
+
 export const destinationOperations: Operation[] = [
   ...settingOperations({
     ...destinationKind,
     name: 'Destination',
     isVersioned: true,
     hasHealth: true,
-    flags: {
-      sourceIds: 'source',
-      urls: null,
-      sharedSecret: null,
-      addSecret: null,
-      removeSecrets: null,
-      clientCert: null,
-      clientKey: null,
-      ca: null,
-      enabled: '!disabled',
-    },
+    flags: updateFlags,
     createBody: destinationCreate,
     updateBody: destinationUpdate,
     texts: {
@@ -212,25 +218,31 @@ export const destinationOperations: Operation[] = [
       }
       return { command, asked, check: sealer.check }
     },
-    update(id, body, { settings, secrets, now }) {
-      const { name, sourceIds, urls, sharedSecret, addSecret, removeSecrets, anyKey } = body
-      const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
-      const command = {
-        type: 'update_destination',
-        id,
-        name,
-        sourceIds,
-        urls: urls?.map(({ url }) => url),
-        headers: urls && headerEdits(urls, sealer),
-        ...(sharedSecret !== undefined && {
-          sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
-        }),
-        ...(addSecret !== undefined && { addSecret: sealer.newSecret(addSecret) }),
-        removeSecrets,
-        login: loginEdit(body, sealer, now()),
-        options: optionsEdit(body),
-      } as const
-      return { command, check: sealer.check }
+    update: changeOf,
+  }),
+  operation({
+    id: 'previewDestination',
+    route: 'POST /destinations/{id}/preview',
+    command: 'destinations preview',
+    flags: updateFlags,
+    role: 'operator',
+    summary: 'What a change does to the requests of the newest ten calls; nothing is changed or sent',
+    description:
+      'Takes what a change of the destination takes. The calls are the newest ones that it would get, of the last few thousand records.',
+    limit: longReads,
+    params: idParams,
+    body: destinationUpdate,
+    success: { status: 200, description: 'The requests before and after it.', schema: previewSchema },
+    async handle({ params: { id }, body, gone }, services) {
+      const { settings } = services
+      const { state } = settings
+      const destination = settingIn(destinationKind, state, id)
+      const { command, check } = changeOf(id, body, services)
+      check?.(state)
+      const decision = decide(command, state, settings.rules)
+      if (!decision.accepted) throw new SettingsRefused(decision.faults)
+      const after = decision.event && evolve(state, decision.event).destinations.get(id)
+      return { status: 200, body: await previewOf(destination, after ?? destination, services, gone) }
     },
   }),
   operation({
@@ -242,9 +254,15 @@ export const destinationOperations: Operation[] = [
     params: idParams,
     body: sampleTerms,
     success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
-    async handle({ params: { id }, body: { call: given, dryRun } }, { settings, sendSample, now }) {
+    async handle({ params: { id }, body: { call: given, messageId, dryRun }, gone }, services) {
+      const { settings, sendSample, now } = services
       const destination = settingIn(destinationKind, settings.state, id)
-      const call = given && callOf(given, destination, now())
+      if (given && messageId !== undefined) throw refusedCall('give it, or the messageId of one, not both')
+      const text =
+        messageId === undefined
+          ? given && JSON.stringify(given)
+          : (await contentsOf(messageId, null, await services.messages(), { signal: gone })).text
+      const call = text === undefined ? undefined : callOf(text, destination, now())
       const results = await sendSample(destination, { call, dryRun }).catch((error: unknown) => {
         if (!(error instanceof Unrenderable)) throw error
         throw refusedCall(`no request can be made of it: ${error.message}`)
@@ -256,12 +274,38 @@ export const destinationOperations: Operation[] = [
   }),
 ]
 
+/** What a body of `updateDestination` asks for. */
+function changeOf(
+  id: string,
+  body: z.output<typeof destinationUpdate>,
+  { settings, secrets, now }: ConsoleServices,
+) {
+  const { name, sourceIds, urls, sharedSecret, addSecret, removeSecrets, anyKey } = body
+  const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
+  const command = {
+    type: 'update_destination',
+    id,
+    name,
+    sourceIds,
+    urls: urls?.map(({ url }) => url),
+    headers: urls && headerEdits(urls, sealer),
+    ...(sharedSecret !== undefined && {
+      sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
+    }),
+    ...(addSecret !== undefined && { addSecret: sealer.newSecret(addSecret) }),
+    removeSecrets,
+    login: loginEdit(body, sealer, now()),
+    options: optionsEdit(body),
+  } as const
+  return { command, check: sealer.check }
+}
+
 const refusedCall = (message: string): RequestRefused =>
   new RequestRefused('invalid_request', `call: ${message}`, [{ field: 'call', message }])
 
 /** What a sender gives, as the forwarder would read it. */
-function callOf(given: object, { sourceIds }: Destination, now: number): AnalyticsCall {
-  const read = readTrackingCall(JSON.stringify(given), {
+function callOf(given: string, { sourceIds }: Destination, now: number): AnalyticsCall {
+  const read = readTrackingCall(given, {
     sourceId: sourceIds[0] ?? '',
     receivedAt: now,
     newMessageId: () => `test-${randomUUID()}`,

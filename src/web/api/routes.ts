@@ -28,6 +28,7 @@ import type {
 } from '../../operators/deletions/operations.ts'
 import type { destinationSchema } from '../../operators/destinations/destinations.ts'
 import type { sampleOutcomes } from '../../operators/destinations/operations.ts'
+import type { PreviewView } from '../../operators/destinations/preview.ts'
 import type { Infrastructure } from '../../operators/infrastructure/infrastructure.ts'
 import type { problemSchema, problemsSchema } from '../../operators/problems/operations.ts'
 import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
@@ -76,6 +77,7 @@ export type DryRunAnswer = z.output<typeof dryRunSchema>
 export type MessageAnswer = z.output<typeof messageSchema>
 export type UserMessageAnswer = z.output<typeof userMessageSchema>
 export type AttemptAnswer = z.output<typeof attemptSchema>
+export type PreviewAnswer = PreviewView
 export type SampleAnswer = z.output<typeof sampleOutcomes>
 export type DeadLetterSummary = z.output<typeof deadLetterSummarySchema>
 export type DeadLetterGroups = z.output<typeof deadLetterGroupsSchema>
@@ -120,6 +122,7 @@ export interface Routes {
   'POST /destinations/{id}/pause': DestinationAnswer
   'POST /destinations/{id}/resume': DestinationAnswer
   'POST /destinations/{id}/test': SampleAnswer
+  'POST /destinations/{id}/preview': PreviewAnswer
   'GET /dead-letters': ListPage<DeadLetterSummary>
   'GET /dead-letters/groups': DeadLetterGroups
   'GET /dead-letters/{id}': WholeDeadLetter

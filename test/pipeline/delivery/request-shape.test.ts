@@ -4,6 +4,7 @@ import { test, type TestContext } from 'node:test'
 import type { z } from 'zod'
 import type { OptionsEdit } from '../../../src/core/settings/destination-options.ts'
 import { settledAudit } from '../../support/audit.ts'
+import type { PreviewView } from '../../../src/operators/destinations/preview.ts'
 import type { sampleOutcomes } from '../../../src/operators/destinations/operations.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { connect, counted, dispositions, samplesOf } from '../../support/calls/samples.ts'
@@ -185,4 +186,70 @@ test('a test of a destination shows the request of any call, sends it only if as
     assert.equal(status, 400)
     assert.match(JSON.stringify(body), why)
   }
+})
+
+test('a change shows the requests of the newest calls before and after it, and changes and sends nothing', async (t) => {
+  const deployment = await deploy(t)
+  const { receiver } = await shaped(t, deployment)
+  const console = await startConsole(deployment)
+  await deployment.produce([
+    order('m-0', 'erased', { total: 0 }),
+    ...Array.from({ length: 12 }, (_, index) =>
+      order(`m-${index + 1}`, 'ada', { total: index + 1, size: 7 }),
+    ),
+    order('m-13', 'ada', { total: 13 }),
+    someCall({ messageId: 'other', sourceId: 'elsewhere', userId: 'ada' }),
+  ])
+  await receiver.waitFor(14)
+  await console.ok(201, 'POST', '/deletions', { userIds: ['erased'] })
+  const before = (await console.ok(200, 'GET', '/destinations/crm')) as object
+  const previewed = async (body: object) =>
+    (await console.ok(200, 'POST', '/destinations/crm/preview', body)) as unknown as PreviewView
+
+  const { data, changed } = await previewed({
+    method: 'PUT',
+    urls: [{ url: `http://127.0.0.1:${receiver.port}/\${call.properties.size}` }],
+    body: { all: '{"t":"${call.properties.total}"}' },
+  })
+  assert.deepEqual(
+    data.map(({ messageId }) => messageId),
+    Array.from({ length: 10 }, (_, index) => `m-${13 - index}`),
+  )
+  assert.equal(changed, 10)
+  const [newest, next] = data
+  assert.equal(
+    newest!.after.refusal,
+    'call.properties.size: the call has no such value, and the URL needs one',
+  )
+  assert.deepEqual(
+    [next!.before, next!.after].map(({ requests: [request] }) => [
+      request!.method,
+      new URL(request!.url).pathname,
+      request!.body,
+    ]),
+    [
+      ['POST', '/users/ada/orders', '{"event":"Order Completed","total":12}'],
+      ['PUT', '/7', '{"t":12}'],
+    ],
+  )
+  assert.equal((await previewed({ name: 'Another name' })).changed, 0)
+  assert.deepEqual(
+    (await previewed({ types: ['identify'] })).data.map(({ messageId }) => messageId),
+    [],
+  )
+  const refused = await console.call('POST', '/destinations/crm/preview', {
+    json: { body: { all: '{"a":${' } },
+  })
+  assert.equal(refused.status, 400)
+  assert.deepEqual(await console.ok(200, 'GET', '/destinations/crm'), before)
+  assert.equal(receiver.requests.filter(({ body }) => !body.includes('delete')).length, 14)
+
+  const tested = (body: object) =>
+    console.call('POST', '/destinations/crm/test', { json: { dryRun: true, ...body } })
+  const {
+    data: [shown],
+  } = (await tested({ messageId: 'm-5' })).body as z.output<typeof sampleOutcomes>
+  assert.equal(shown!.request.body, '{"event":"Order Completed","total":5}')
+  assert.equal((await tested({ messageId: 'm-0' })).status, 404)
+  assert.equal((await tested({ messageId: 'nobody' })).status, 404)
 })

@@ -19,6 +19,7 @@ import {
   rebased,
 } from './draft.ts'
 import { FormFields } from './form-fields.tsx'
+import { RequestPreview } from './request-preview.tsx'
 
 interface SettingsProps {
   destination: DestinationAnswer
@@ -312,6 +313,7 @@ export function SaveDialog({ id, base, edited, saved, goOn, refused, close }: Sa
             ['After saving', edited],
           ]}
         />
+        <RequestPreview id={id} body={bodyOf(edited, mine)} />
         {failure && <Failure failure={failure} />}
         <div class="dialog-buttons">
           <button type="button" class="button" onClick={close}>
