@@ -13,6 +13,8 @@ export interface Compared {
   timeCost: number
   /** Calls a second over those without. */
   ratio: number
+  /** CPU of a call without, in µs, in the cheapest round: what else runs on the machine makes calls dearer. */
+  cheapestMicros: number
 }
 
 interface Sided {
@@ -25,7 +27,7 @@ interface Sided {
   callOf(index: number): AnalyticsCall
   /** Requests hold several calls. */
   batched?: boolean
-  goals(compared: Compared): Goal[]
+  goals(compared: Compared): Goal[] | Promise<Goal[]>
 }
 
 type Side = keyof Sided['sides']
@@ -73,6 +75,7 @@ export const withAndWithout = ({
     const cpuCost = costOf(runs.with, runs.without, ({ cpuMicros }) => cpuMicros)
     const timeCost = costOf(runs.with, runs.without, ({ perSecond }) => 1 / perSecond)!
     const ratio = middle('with').perSecond / middle('without').perSecond
+    const cheapestMicros = Math.min(...runs.without.map(({ cpuMicros }) => cpuMicros ?? Infinity))
     return {
       rows: names.map((side) => {
         const { perSecond, cpuMicros, use } = middle(side)
@@ -85,7 +88,7 @@ export const withAndWithout = ({
       }),
       ratio,
       goal: null,
-      goals: goals({ cpuCost, timeCost, ratio }),
+      goals: await goals({ cpuCost, timeCost, ratio, cheapestMicros }),
       verdict: noVerdict(names.flatMap((side) => runs[side].map(({ use }) => use))),
       text: [
         `  cost in % of the CPU (of the time): ${cpuCost ?? '–'} (${timeCost})`,

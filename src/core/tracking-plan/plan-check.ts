@@ -50,9 +50,25 @@ const maxPathLength = 200
 
 const none: readonly Violation[] = []
 
-interface FoundRules {
-  event: string
-  rules: EventRules
+/** What the plan says of one event. */
+interface PlannedEvent {
+  readonly maps: readonly PlannedMap[]
+  outOfUse: OwnRule | null
+}
+
+interface PlannedMap {
+  readonly map: CheckedMap
+  readonly schema: JsonSchema
+  /** Null until a call needs it. */
+  check: SchemaCheck | null
+}
+
+function plannedEvent(rules: EventRules): PlannedEvent {
+  const maps = checkedMaps.flatMap((map) => {
+    const schema = rules[map]
+    return schema === undefined ? [] : [{ map, schema, check: null }]
+  })
+  return { maps, outOfUse: null }
 }
 
 /**
@@ -62,40 +78,38 @@ interface FoundRules {
 export class PlanCheck {
   readonly plan: TrackingPlan
   readonly #compile: CompileSchema
-  readonly #checks = new Map<EventRules, Partial<Record<CheckedMap, SchemaCheck>>>()
-  readonly #outOfUse = new Map<EventRules, OwnRule>()
+  /** A name that is that of a type stands for calls of that type. */
+  readonly #byType = new Map<string, PlannedEvent>()
+  readonly #byName = new Map<string, PlannedEvent>()
 
   constructor(plan: TrackingPlan, compile: CompileSchema) {
     this.plan = plan
     this.#compile = compile
+    for (const [name, rules] of Object.entries(plan.events)) {
+      const planned = callTypes.includes(name as CallType) ? this.#byType : this.#byName
+      planned.set(name, plannedEvent(rules))
+    }
   }
 
-  /** What the plan says of such calls; null for nothing. */
-  rulesFor({ type, event }: Pick<CheckableCall, 'type' | 'event'>): FoundRules | null {
-    const { events } = this.plan
-    // A name that is that of a type stands for calls of that type.
-    const isNamed = type === 'track' && event !== null && !callTypes.includes(event as CallType)
-    if (isNamed && Object.hasOwn(events, event)) return { event, rules: events[event]! }
-    if (type === 'delete' || type === 'unknown' || !Object.hasOwn(events, type)) return null
-    return { event: type === 'track' ? (event ?? type) : type, rules: events[type]! }
+  /** What such a call is by the plan, where it says something of it. */
+  eventOf(call: Pick<CheckableCall, 'type' | 'event'>): string | null {
+    return this.#plannedFor(call) === undefined ? null : eventOf(call)
   }
 
   /** Throws where a schema of the plan cannot be used. */
   violations(call: CheckableCall): readonly Violation[] {
-    const found = this.rulesFor(call)
-    if (found === null) return this.#unknown(call)
-    const { event, rules } = found
-    const outOfUse = this.#outOfUse.get(rules)
-    if (outOfUse) return [{ event: shortName(event), path: '', rule: outOfUse }]
+    const planned = this.#plannedFor(call)
+    if (planned === undefined) return this.#unknown(call)
+    if (planned.outOfUse !== null)
+      return [{ event: shortName(eventOf(call)), path: '', rule: planned.outOfUse }]
     let violations: Violation[] | null = null
-    for (const map of checkedMaps) {
-      const schema = rules[map]
-      if (schema === undefined) continue
-      for (const { path, rule } of this.#faultsOf(rules, map, schema, call[map])) {
+    for (const checked of planned.maps) {
+      const { map } = checked
+      for (const { path, rule } of this.#faultsOf(checked, call[map])) {
         violations ??= []
         if (violations.length < maxViolations)
           violations.push({
-            event: shortName(event),
+            event: shortName(eventOf(call)),
             path: cut([map, ...path].join('.'), maxPathLength),
             rule,
           })
@@ -106,8 +120,14 @@ export class PlanCheck {
 
   /** From now on such calls violate it by this rule, without a look at them. */
   putOutOfUse(call: CheckableCall, rule: 'too_slow' | 'unusable'): void {
-    const found = this.rulesFor(call)
-    if (found) this.#outOfUse.set(found.rules, rule)
+    const planned = this.#plannedFor(call)
+    if (planned) planned.outOfUse = rule
+  }
+
+  #plannedFor({ type, event }: Pick<CheckableCall, 'type' | 'event'>): PlannedEvent | undefined {
+    const named = type === 'track' && event !== null ? this.#byName.get(event) : undefined
+    if (named !== undefined || type === 'delete' || type === 'unknown') return named
+    return this.#byType.get(type)
   }
 
   #unknown({ type, event }: CheckableCall): readonly Violation[] {
@@ -115,14 +135,9 @@ export class PlanCheck {
     return [{ event: shortName(event ?? type), path: '', rule: 'unknown_event' }]
   }
 
-  #faultsOf(
-    rules: EventRules,
-    map: CheckedMap,
-    schema: JsonSchema,
-    text: string | null,
-  ): readonly SchemaFault[] {
+  #faultsOf(checked: PlannedMap, text: string | null): readonly SchemaFault[] {
     if (text !== null && text.length > maxCheckedLength) return [{ path: [], rule: 'too_long' }]
-    const check = this.#checkOf(rules, map, schema)
+    const check = (checked.check ??= this.#compile(checked.schema))
     try {
       // An absent map is an empty one, as in the body.
       return check(text === null ? {} : parseJson(text))
@@ -133,13 +148,10 @@ export class PlanCheck {
       throw error
     }
   }
-
-  #checkOf(rules: EventRules, map: CheckedMap, schema: JsonSchema): SchemaCheck {
-    let its = this.#checks.get(rules)
-    if (!its) this.#checks.set(rules, (its = {}))
-    return (its[map] ??= this.#compile(schema))
-  }
 }
+
+const eventOf = ({ type, event }: Pick<CheckableCall, 'type' | 'event'>): string =>
+  type === 'track' ? (event ?? type) : type
 
 /**
  * Whether calls with these violations are kept back. What a plan does about unknown events can be less than its source's

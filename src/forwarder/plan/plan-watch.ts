@@ -121,7 +121,7 @@ export class PlanWatch {
     } catch (error) {
       return this.#putOutOfUse(check, call, 'unusable', {
         plan: by.planId,
-        event: check.rulesFor(call)?.event,
+        event: check.eventOf(call),
         reason: messageOf(error),
       })
     }
@@ -131,7 +131,7 @@ export class PlanWatch {
     if (cpuMs <= maxEvaluationMs) return violations
     return this.#putOutOfUse(check, call, 'too_slow', {
       plan: by.planId,
-      event: check.rulesFor(call)?.event,
+      event: check.eventOf(call),
       messageId: call.messageId,
       ...place(),
       cpuMs: Math.round(cpuMs),
