@@ -59,8 +59,8 @@ export const guards: readonly Mutation[] = [
   {
     id: 'calls-of-suppressed-users-delivered',
     file: 'src/forwarder/plan/call-planner.ts',
-    find: 'this.#parts.suppressed.isCallSuppressed(call)',
-    replace: 'this.#parts.budget.isFull',
+    find: 'isWanted && this.#parts.suppressed.isCallSuppressed(call)',
+    replace: 'isWanted && this.#parts.budget.isFull',
     test: suppressed(
       'a forwarder skips calls of suppressed users that came straight to Kafka, but for delete calls, and the audit counts them',
     ),

@@ -60,4 +60,14 @@ export const plans: readonly Mutation[] = [
       name: 'a plan that sources point to is not removed, and the refusal names them',
     },
   },
+  {
+    id: 'calls-that-a-plan-blocks-wait-for-endpoints',
+    file: 'src/forwarder/plan/call-planner.ts',
+    find: '    if (this.#parts.plans.findingsOf(call, place)?.isBlocked) return []\n',
+    replace: '',
+    test: {
+      file: 'forwarder/plan/call-planner.test.ts',
+      name: 'a call that will go nowhere waits for no endpoint: blocked by a plan, of a suppressed user, or not valid',
+    },
+  },
 ]

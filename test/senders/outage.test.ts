@@ -111,7 +111,7 @@ test('a collector is away for a minute', { concurrency: true }, async (t) => {
     return { at, collector }
   })
 
-  /** That so many calls, made while it was away, come once it is back, each once. */
+  /** That this number of calls, made while it was away, come once it is back, each once. */
   const assertCame = async (name: string, source: string, count: number): Promise<AnalyticsCall[]> => {
     const { at, collector } = await back
     await until(() => acceptedFrom(collector, source) >= count, longMs, `${count} calls`)

@@ -8,8 +8,8 @@ import { PlanCheck } from '../../../src/core/tracking-plan/plan-check.ts'
 import { checkedMaps } from '../../../src/core/tracking-plan/tracking-plan.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
-const draftOf = (calls: readonly AnalyticsCall[]) => {
-  const draft = new PlanDraft()
+const draftOf = (calls: readonly AnalyticsCall[], hasContext = false) => {
+  const draft = new PlanDraft({ hasContext })
   for (const call of calls) draft.add(call)
   return draft.plan()
 }
@@ -81,11 +81,13 @@ test('calls do not violate the draft that was made from them, and its schemas ca
       event: fc.oneof(fc.constantFrom('Order', 'identify', 'constructor'), fc.string({ minLength: 1 })),
       properties: map,
       traits: map,
+      context: fc.constantFrom(null, '{"ip":"1.2.3.4","app":{"build":7}}', '{"app":[null]}'),
     })
     .map((given) => someCall(given as Partial<AnalyticsCall>))
   fc.assert(
-    fc.property(fc.array(call, { maxLength: 12 }), (calls) => {
-      const { events, unknownEvents } = draftOf(calls)
+    fc.property(fc.array(call, { maxLength: 12 }), fc.boolean(), (calls, hasContext) => {
+      const { events, unknownEvents } = draftOf(calls, hasContext)
+      if (!hasContext) assert.ok(Object.values(events).every((rules) => rules.context === undefined))
       for (const rules of Object.values(events))
         for (const each of checkedMaps)
           if (rules[each] !== undefined) assert.equal(schemaRefusal(rules[each]), null)
