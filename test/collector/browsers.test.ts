@@ -7,6 +7,8 @@ import { collected, startCollector, withSource } from '../support/calls/collecto
 import { startTlsProxy } from '../support/calls/tls-proxy.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { selfSigned } from '../support/secured/certificates.ts'
+import { startFront } from '../support/senders/front.ts'
 import { blockWith, segmentsOwn, visitor, ways, website, type Way } from '../support/senders/web-pages.ts'
 import { until } from '../support/until.ts'
 
@@ -84,21 +86,74 @@ for (const way of Object.values(ways))
     assert.deepEqual(events.toSorted(), ['Away 0', 'Away 1', 'Away 2'])
   })
 
-for (const way of Object.values(ways))
-  test(`${way.name}: with a key that no source has, nothing is sent to anybody`, async (t) => {
-    const { deployment, proxy, pageOf } = await underTest(t)
-    const url = await pageOf(way, everyCall, 'no-such-key')
-    const { page, asked } = await visitor(t, browser)
-    let isRefused = false
-    page.on('response', (response) => (isRefused ||= response.status() === 404))
-    // Chromium keeps from a page what is no script.
-    page.on('requestfailed', () => (isRefused = true))
+for (const way of [...Object.values(ways), segmentsOwn])
+  test(`${way.name}: after an answer that was lost and one that says to wait, each call is there, once`, async (t) => {
+    const deployment = await deploy(t, { TRUSTED_PROXIES: '127.0.0.1/32' })
+    await withSource(deployment)
+    const collector = await startCollector(deployment)
+    const refusals = [
+      { status: 503, isTaken: true },
+      { status: 429, headers: { 'retry-after': '1' } },
+    ]
+    const front = await startFront(t, collector, { tls: await selfSigned(), refusals })
+    const url = await website(t, way.markup(front.host), `${way.script(front.host)}\n${everyCall}`)
+    const { page } = await visitor(t, browser)
     await page.goto(url)
-    await until(() => isRefused, 30_000, 'a refusal')
-    await page.waitForLoadState('networkidle')
-    assert.deepEqual(await collected(deployment), [])
-    for (const host of asked) assert.ok([new URL(url).host, proxy.host].includes(host), host)
+    // What is refused comes once more.
+    await until(() => front.answers.length >= 7, 60_000, 'seven requests')
+    assert.deepEqual(front.answers.toSorted(), [200, 200, 200, 200, 200, 429, 503])
+    const types = (await collected(deployment)).map(({ type }) => type)
+    assert.deepEqual(types.toSorted(), ['alias', 'group', 'identify', 'page', 'track'])
   })
+
+for (const way of [...Object.values(ways), segmentsOwn])
+  test(`${way.name}: a destination that needs consent does not get the calls of a page that deny it`, async (t) => {
+    const { receiver, deployment, pageOf } = await underTest(t)
+    const needsConsent = await startReceiver(t)
+    await deployment.destination({ id: 'ads', urls: [needsConsent.url] })
+    await deployment.settings.execute({
+      type: 'update_destination',
+      id: 'ads',
+      options: { consent: ['advertising'] },
+    })
+    await deployment.forwarder()
+    const saying = (advertising: boolean) =>
+      JSON.stringify({ context: { consent: { categoryPreferences: { advertising } } } })
+    const calls = `
+      sdk.track('Denied', {}, ${saying(false)})
+      sdk.track('Given', {}, ${saying(true)})`
+    const { page } = await visitor(t, browser)
+    await page.goto(await pageOf(way, calls))
+    await receiver.waitFor(3, 60_000)
+    await deployment.drained()
+    const eventsAt = ({ requests }: typeof receiver) =>
+      requests.flatMap((request) => request.json().event ?? []).toSorted()
+    assert.deepEqual([eventsAt(receiver), eventsAt(needsConsent)], [['Denied', 'Given'], ['Given']])
+  })
+
+for (const way of [...Object.values(ways), segmentsOwn])
+  for (const [what, key, isEnabled] of [
+    ['a key that no source has', 'no-such-key', true],
+    ['a source that is disabled', undefined, false],
+  ] as const)
+    test(`${way.name}: with ${what}, nothing is sent to anybody`, async (t) => {
+      const { deployment, proxy, pageOf } = await underTest(t)
+      if (!isEnabled) await deployment.settings.execute({ type: 'disable_source', id: 'shop' })
+      const url = await pageOf(way, everyCall, key)
+      const { page, asked } = await visitor(t, browser)
+      let isRefused = false
+      // RudderStack's SDK is told that its source is disabled.
+      page.on('response', (response) => {
+        isRefused ||= response.status() === 404 || response.url().includes('/sourceConfig')
+      })
+      // Chromium keeps from a page what is no script.
+      page.on('requestfailed', () => (isRefused = true))
+      await page.goto(url)
+      await until(() => isRefused, 30_000, 'a refusal')
+      await page.waitForLoadState('networkidle')
+      assert.deepEqual(await collected(deployment), [])
+      for (const host of asked) assert.ok([new URL(url).host, proxy.host].includes(host), host)
+    })
 
 /** What a browser does in a frame of another site, or where its user blocks cookies. */
 const blockStorage = `

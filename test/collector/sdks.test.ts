@@ -5,7 +5,7 @@ import { deploy } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { startFront } from '../support/senders/front.ts'
-import { runSdk } from '../support/senders/node-sdks.ts'
+import { callsOfSdk, runSdk } from '../support/senders/node-sdks.ts'
 
 /** Of a webhook, as far as the test looks at it. */
 interface Body extends Record<string, unknown> {
@@ -81,6 +81,24 @@ for (const [sdk, skewMs] of [
   })
 }
 
+for (const sdk of ['segment', 'rudder'] as const)
+  test(`after an answer that was lost and one that says to wait, each call of the ${sdk} SDK is there, once`, async (t) => {
+    const deployment = await deploy(t)
+    await withSource(deployment)
+    const collector = await startCollector(deployment)
+    const refusals = [
+      { status: 503, isTaken: true },
+      { status: 429, headers: { 'retry-after': '1' } },
+    ]
+    const front = await startFront(t, collector, { refusals })
+    const { status, stderr } = await runSdk(sdk, `http://${front.host}`)
+    assert.equal(status, 0, stderr)
+    const [lost, wait, ...others] = front.answers
+    assert.deepEqual([lost, wait, [...new Set(others)]], [503, 429, [200]])
+    const messageIds = (await collected(deployment)).map(({ messageId }) => messageId)
+    assert.deepEqual([messageIds.length, new Set(messageIds).size], [callsOfSdk, callsOfSdk])
+  })
+
 for (const sdk of ['segment', 'rudder'] as const) {
   test(`with a wrong key, or for a disabled source, nothing of the ${sdk} SDK is written, and its program learns of it`, async (t) => {
     const deployment = await deploy(t)
@@ -102,6 +120,6 @@ for (const sdk of ['segment', 'rudder'] as const) {
     await deployment.settings.execute({ type: 'enable_source', id: 'shop' })
     const accepted = await runSdk(sdk, url)
     assert.equal(accepted.status, 0, accepted.stderr)
-    assert.equal((await collected(deployment)).length, 9, 'those of the last run alone')
+    assert.equal((await collected(deployment)).length, callsOfSdk, 'those of the last run alone')
   })
 }

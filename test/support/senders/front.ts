@@ -52,7 +52,14 @@ export async function startFront(
       if (body) body.pipe(outgoing)
       else outgoing.end()
     }
-    const refuse = ({ status, headers = {} }: Refusal) => answer(status, headers, null)
+    const { origin } = incoming.headers
+    // As a collector's answers have them: a page would not be told the status without.
+    const forPages = origin && {
+      'access-control-allow-origin': origin,
+      'access-control-allow-credentials': 'true',
+      'access-control-expose-headers': 'Retry-After',
+    }
+    const refuse = ({ status, headers }: Refusal) => answer(status, { ...forPages, ...headers }, null)
     if (refusal && !refusal.isTaken) {
       incoming.resume().on('end', () => refuse(refusal))
       return
