@@ -20,8 +20,8 @@ import { segmentsOwn, visitor, ways, website } from '../support/senders/web-page
 import { until } from '../support/until.ts'
 
 const awayMs = 60_000
-/** What waits twice as long each time comes again up to a minute and a half after that. */
-const longMs = 180_000
+/** What waits twice as long each time, more or less, comes again up to that much later. */
+const longMs = 240_000
 
 const pages = [...Object.values(ways), segmentsOwn]
 const onNode = [
