@@ -1,5 +1,5 @@
 import { Child, bindsCores, type ChildReport } from '../child.ts'
-import { median, medianBy, round2 } from '../measure/figures.ts'
+import { costOf, median, medianBy, round2 } from '../measure/figures.ts'
 import { deploy, measuredCore, otherCore, type Servers } from '../rig.ts'
 import { atLeast, atMost, type Row, type Workload } from './workload.ts'
 
@@ -14,6 +14,8 @@ const batchesTried = [
   { batchSize: 2_000, inFlight: 1 },
   { batchSize: 1_000, inFlight: 2 },
 ]
+/** Loaded before a collector, it takes away what SDKs ask for. */
+const withoutSdks = ['--import', new URL('../children/without-sdk-routes.ts', import.meta.url).href]
 const minRatio = 0.6
 const maxP99Ms = 20
 
@@ -87,12 +89,28 @@ export const collector: Workload = {
       await child.end()
       return { batches, singles, half, settings }
     }
+    const batchesWithoutSdks = async (): Promise<Run> => {
+      const child = new Child('collecting.ts', {
+        core: measuredCore,
+        env: deployment.env,
+        flags: withoutSdks,
+      })
+      const { port } = await child.reported('listening')
+      const load = { batchSize: batch, connections: batchConnections, rate: 0 }
+      const run = await post(servers, poster, child, port!, load, measureMs)
+      await child.end()
+      return run
+    }
     const ours: Runs[] = []
+    const without: Run[] = []
     const fastify: Runs[] = []
     const produced: Produced[] = []
     for (let round = 0; round < sizes.rounds!; round++) {
+      // Each goes first in turn, for a machine that slows down does so in one direction.
+      if (round % 2 === 1) without.push(await batchesWithoutSdks())
       const our = await measured('collecting.ts', { hasSettings: true })
       ours.push(our)
+      if (round % 2 === 0) without.push(await batchesWithoutSdks())
       fastify.push(await measured('bare-fastify.ts', { rate: Math.round(our.singles.perSecond / 2) }))
       produced.push(...(await produce(deployment.env, measureMs)))
     }
@@ -124,6 +142,20 @@ export const collector: Workload = {
         cpu('its CPU', cpuOf(fastify, 'singles')),
         calls('settings that an SDK asks for, the same', of(ours, 'settings')),
         cpu('their CPU', cpuOf(ours, 'settings')),
+        {
+          what: 'cost of a call where nobody asks for it',
+          unit: '% of CPU',
+          value: costOf(
+            ours.map(({ batches }) => batches),
+            without,
+            ({ cpuUs }) => cpuUs,
+          )!,
+        },
+        {
+          what: 'memory for it',
+          unit: 'MB',
+          value: median(ours.map(({ batches }, round) => batches.rssMb - without[round]!.rssMb)),
+        },
         calls('half of the single calls, at a rate', ourHalf!),
         ms('single call at half that load, p50', ourHalf!.p50Ms),
         ms('single call at half that load, p99', ourHalf!.p99Ms),
@@ -147,7 +179,7 @@ export const collector: Workload = {
         ),
       ],
       verdict: noVerdict(all, fastify.flatMap(runsOf)),
-      detail: { ours, fastify, produced },
+      detail: { ours, without, fastify, produced },
     }
   },
 }
