@@ -21,6 +21,7 @@ import { openReplays } from '../operators/replay/kafka.ts'
 import { replaysOf } from '../operators/replay/replays.ts'
 import type { ReplayRig } from '../operators/replay/rig.ts'
 import { type Statistics, openStatistics } from '../operators/statistics/follower.ts'
+import { openWaiting } from '../operators/statistics/kafka.ts'
 import { openSuppressions } from '../operators/suppression/kafka.ts'
 import { openMessages } from '../operators/why/open.ts'
 import type { Context } from './context.ts'
@@ -117,6 +118,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     replays: replaysOf(replays),
     heldKeptMs: once(() => heldKeptMs(kafka, topics)),
     statistics: async () => (await statistics()).database,
+    waiting: openWaiting(deployment),
     audits,
     infrastructure: openInfrastructure(deployment),
     callsTopic: topics.calls,

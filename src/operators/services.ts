@@ -17,6 +17,7 @@ import type { Secrets } from './settings/secrets.ts'
 import type { Suppressions } from './suppression/suppressions.ts'
 import type { SettingsWriter } from './settings/writer.ts'
 import type { StatisticsStore } from './statistics/series.ts'
+import type { WaitingInTiers } from './statistics/waiting.ts'
 
 /** What operations work with. What takes a while to open is opened when it is first asked for. */
 export interface ConsoleServices {
@@ -41,6 +42,7 @@ export interface ConsoleServices {
   /** For how long what a pause holds is kept, in ms; null without a limit. */
   heldKeptMs(): Promise<number | null>
   statistics(): Promise<StatisticsStore>
+  waiting: WaitingInTiers
   audits(): Promise<AuditRuns>
   infrastructure: InfrastructureView
   /** The topic of the calls, as heartbeats name it. */

@@ -53,6 +53,7 @@ test('the page of a destination', async (t) => {
         Held: 0,
         Skipped: 12,
         Erased: 0,
+        Unaccounted: 0,
       })
       // Collectors report every ten seconds.
       await page.locator('.pipeline-in').getByText('42').nth(1).waitFor({ timeout: 60_000 })

@@ -25,7 +25,14 @@ const overview = (destinations: object[] = [], given: object = {}): Overview =>
 const well = (given: Partial<ProblemInput> = {}): ProblemInput => ({
   ...{ overview: overview([destination('crm', {})]), ageMs: 1_000, readsCalls: true, unread: [] },
   ...{ collector: { isLive: true, seenAt: now }, forwarder: { isLive: true, seenAt: now } },
-  ...{ badSince: new Map(), refusals: [], deadLetters: [], failedDeletes: [], lostRecords: 0 },
+  ...{
+    unaccounted: [],
+    badSince: new Map(),
+    refusals: [],
+    deadLetters: [],
+    failedDeletes: [],
+    lostRecords: 0,
+  },
   ...{ audit: { ok: true, at: now - minute, faults: 0 }, deletions: [], pace: 1 },
   ...{ acknowledgements: new Map(), now },
   ...given,
@@ -86,6 +93,7 @@ const table: [name: string, given: Partial<ProblemInput>, ids: string[]][] = [
   ['few calls wait', { overview: overview([], { lag: 20 }) }, []],
   ['calls wait and none is finished', { overview: overview([], { lag: 1 }), pace: 0 }, ['lag']],
   ['a retry is past due', { overview: overview([], { retriesOverdueMs: 31_000 }) }, ['overdue']],
+  ['calls became nothing', { unaccounted: [{ destinationId: 'crm', count: 3 }] }, ['unaccounted:crm']],
   ['delete calls failed', { failedDeletes: dead('crm', 2) }, ['deletes_failed:crm']],
   ['deliveries failed', { deadLetters: dead('crm', 2) }, ['dead_letters:crm']],
   ['records could not be worked on', { lostRecords: 1 }, ['dead_letters']],

@@ -5,6 +5,17 @@ const events = 'pipeline/operational/events.test.ts'
 /** What operators see: live tails and operational events. */
 export const operators: readonly Mutation[] = [
   {
+    id: 'waiting-is-what-is-left-over',
+    file: 'src/core/statistics/pipeline.ts',
+    find: 'const net = retried + deferred - cameDue',
+    replace:
+      'const net = Math.min(waiting, retried + deferred - cameDue)\n  waiting = planned + replayed - delivered - counts.deadLettered - counts.held - skipped - counts.erased',
+    test: {
+      file: 'core/statistics/pipeline.test.ts',
+      name: 'what waits is what lies in the tiers, and what should lie there and does not is unaccounted',
+    },
+  },
+  {
     id: 'all-well-without-a-collector',
     file: 'src/operators/problems/problems.ts',
     find: 'if (!collector.isLive)',

@@ -104,13 +104,17 @@ function partitionOf(key: string): TalliedPartition {
 export class RollupFold {
   readonly #callsGroup: string
   readonly #retriesGroup: string
+  readonly #replays: string
   readonly #state: RollupState
   #delta = noDelta()
 
-  /** @param groups of the forwarders: tallies of others are of another deployment */
-  constructor(groups: { calls: string; retries: string }, state: RollupState) {
+  /**
+   * @param groups of the forwarders: tallies of others are of another deployment; `replays` is the topic of replays
+   */
+  constructor(groups: { calls: string; retries: string; replays: string }, state: RollupState) {
     this.#callsGroup = groups.calls
     this.#retriesGroup = groups.retries
+    this.#replays = groups.replays
     this.#state = state
   }
 
@@ -154,7 +158,7 @@ export class RollupFold {
     if (!chain) this.#state.chains.set(key, (chain = newTallyChain()))
     const counts = tally.counts.map((each): PendingCounts['counts'][number] => [
       subjectKey({ kind: 'destination', id: each.destinationId ?? '' }),
-      countsOfTally(each, isPlanned),
+      countsOfTally(each, isPlanned ? 'planned' : topic === this.#replays ? 'replayed' : 'cameDue'),
     ])
     this.#count(addTally(chain, tally, { id: tally.id, at, counts }))
     this.#delta.chains.set(key, chain)

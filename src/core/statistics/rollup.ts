@@ -5,7 +5,8 @@ import { type CollectedCounts, totalOf, type DestinationTally, attemptBuckets } 
 import { fault, type Fault } from '../decision.ts'
 
 /**
- * Counts of one destination or source, by name; what is zero is left out. Of a destination: `planned`, the dispositions,
+ * Counts of one destination or source, by name; what is zero is left out. Of a destination: `planned`, `replayed`,
+ * `cameDue`, the dispositions,
  * `skipped/<reason>`, `dead/<reason>`, `end/<url>/<outcome>` and `took/<url>/<bucket>`. Of a source: `accepted/<type>`,
  * `duplicate/<type>`, `refused/<type>` and `code/<code>`.
  */
@@ -42,10 +43,12 @@ function put(counts: RollupCounts, name: string, count: number): void {
   if (count > 0) counts[name] = (counts[name] ?? 0) + count
 }
 
-/** @param isPlanned the tally is about calls: what it counts was planned then, and did not come from a tier */
-export function countsOfTally(tally: DestinationTally, isPlanned: boolean): RollupCounts {
+/** From where what a tally counts was taken: calls, the topic of replays, or a retry tier. */
+export type TalliedFrom = 'planned' | 'replayed' | 'cameDue'
+
+export function countsOfTally(tally: DestinationTally, from: TalliedFrom): RollupCounts {
   const counts: RollupCounts = {}
-  if (isPlanned) put(counts, 'planned', totalOf(tally))
+  put(counts, from, totalOf(tally))
   for (const field of countFields) put(counts, field, tally[field])
   for (const { reason, count } of tally.skipReasons) put(counts, `skipped/${reason}`, count)
   for (const { reason, count } of tally.deadLetterReasons) put(counts, `dead/${reason}`, count)

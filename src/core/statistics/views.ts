@@ -1,12 +1,12 @@
 // What counts say, for people: totals, shares, durations.
 import { countFields } from '../ledger/result-codes.ts'
 import { attemptBuckets } from '../ledger/tally.ts'
-import { quantileOf, type RollupCounts } from './rollup.ts'
+import { quantileOf, type RollupCounts, type TalliedFrom } from './rollup.ts'
 
 type CountField = (typeof countFields)[number]
 
-/** `planned`, and what became of deliveries. */
-export type DeliveryCounts = Record<'planned' | CountField, number>
+/** From where deliveries came, and what became of them. */
+export type DeliveryCounts = Record<TalliedFrom | CountField, number>
 
 export interface AttemptFigures {
   attempts: number
@@ -45,7 +45,7 @@ export interface CollectedFigures extends SourceFigures {
   refusals: Record<string, number>
 }
 
-export const deliveryFields = ['planned', ...countFields] as const
+export const deliveryFields = ['planned', 'replayed', 'cameDue', ...countFields] as const
 
 export function deliveryCountsOf(counts: RollupCounts): DeliveryCounts {
   return Object.fromEntries(deliveryFields.map((field) => [field, counts[field] ?? 0])) as DeliveryCounts

@@ -1,6 +1,7 @@
 // What problems are made from, read from the statistics and from what else knows of any.
 import { isWell } from '../../core/statistics/health.ts'
 import { badSince } from '../../core/statistics/judged-outcomes.ts'
+import { movesOf, pipelineOf } from '../../core/statistics/pipeline.ts'
 import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
 import { collectedFiguresOf } from '../../core/statistics/views.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
@@ -49,6 +50,7 @@ export async function problemInput(services: ConsoleServices): Promise<ProblemIn
       ...{ topic, partition, seenAt: reader.seenAt },
       reader: `${reader.heartbeat.roles.join('+')} on ${reader.heartbeat.host} (pid ${reader.heartbeat.pid})`,
     })),
+    unaccounted: await unaccountedOf(overview, services),
     badSince: badSinceOf(overview, store, state, now),
     refusals: refusalsOf(store, state, now),
     deadLetters: store.deadLetters({ since: period.from }),
@@ -60,6 +62,22 @@ export async function problemInput(services: ConsoleServices): Promise<ProblemIn
     acknowledgements: state.acknowledgements,
     now,
   }
+}
+
+/** The tiers are read only where anything can be missing in them. */
+async function unaccountedOf(
+  { destinations }: Overview,
+  { waiting }: Pick<ConsoleServices, 'waiting'>,
+): Promise<ProblemInput['unaccounted']> {
+  const scheduled = destinations.filter(({ retried, deferred, cameDue }) => retried + deferred > cameDue)
+  const counts = scheduled.length === 0 ? null : await waiting.counts()
+  if (counts === null) return []
+  return scheduled.flatMap((each) => {
+    const facts = { counts: each, waiting: counts.get(each.id) ?? 0 }
+    const { unaccounted } = pipelineOf({ ...facts, heldSent: 0, heldErased: 0, openDeadLetters: null })
+    const count = waiting.sure(`${each.id} problems`, unaccounted!, movesOf(each, facts.waiting))
+    return count ? [{ destinationId: each.id, count }] : []
+  })
 }
 
 function badSinceOf(

@@ -11,6 +11,7 @@ export const problemKinds = [
   'no_forwarder',
   'nothing_read',
   'partitions_unread',
+  'unaccounted',
   'destination',
   'refused',
   'lag',
@@ -65,6 +66,8 @@ export interface ProblemInput {
   /** Live forwarders read calls. */
   readsCalls: boolean
   unread: { topic: string; partition: number; reader: string; seenAt: number }[]
+  /** Deliveries of the last hour that came in and became nothing. */
+  unaccounted: readonly { destinationId: string; count: number }[]
   /** By destination: since when its outcomes have been bad; null where that lies before what was looked through. */
   badSince: ReadonlyMap<string, { since: number | null; lookedFrom: number }>
   /** What collectors refused in the last ten minutes, with when that began. */
@@ -118,6 +121,13 @@ function* found(input: ProblemInput): Generator<Problem> {
     }
   // What is old says nothing of the parts that run now.
   else yield* partsMissing(input)
+  for (const { destinationId, count } of input.unaccounted)
+    yield {
+      ...{ id: `unaccounted:${destinationId}`, kind: 'unaccounted', isUrgent: true, ...nothingMore },
+      ...{ destinationId, size: count },
+      title: `${nameOf(overview, destinationId)}: ${count} unaccounted for`,
+      text: `Within the hour ${countOf(count, 'call')} came in and became nothing: an audit names the offsets.`,
+    }
   yield* destinationsInTrouble(input)
   yield* refused(input)
   yield* waiting(input)

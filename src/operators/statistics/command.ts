@@ -4,6 +4,7 @@ import type { CommandShape } from '../../cli/operations/operation-command.ts'
 import { count, printable, table } from '../../cli/terminal.ts'
 import { formatDuration } from '../../core/duration.ts'
 import { healthRank, healthText } from '../../core/statistics/health.ts'
+import type { Pipeline } from '../../core/statistics/pipeline.ts'
 import { deliveryFields, type AttemptFigures, type DeliveryCounts } from '../../core/statistics/views.ts'
 import type { Overview } from './overview.ts'
 import type { ProcessView } from './processes.ts'
@@ -30,7 +31,10 @@ function shownFields(rows: readonly DeliveryCounts[]): (typeof deliveryFields)[n
   return deliveryFields.filter((field) => always.includes(field) || rows.some((row) => row[field] > 0))
 }
 
-const headingOf: Partial<Record<(typeof deliveryFields)[number], string>> = { deadLettered: 'dead' }
+const headingOf: Partial<Record<(typeof deliveryFields)[number], string>> = {
+  cameDue: 'came due',
+  deadLettered: 'dead',
+}
 
 const attemptHeadings = ['attempts', 'success', 'p50', 'p99']
 const attemptCells = ({ attempts, successRate, p50Ms, p99Ms }: AttemptFigures) => [
@@ -52,8 +56,18 @@ export function deliveriesTable(
   )
 }
 
-export function destinationPage(stats: DestinationStats): string {
-  const { destinationId, totals, points } = stats
+const incoming = ['planned', 'sentAgain', 'waitedBefore'] as const
+const outgoing = [
+  ...(['delivered', 'waiting', 'deadLettered', 'held', 'skipped', 'erased', 'unaccounted'] as const),
+]
+const stepNames: Partial<Record<keyof Pipeline, string>> = {
+  sentAgain: 'sent again',
+  waitedBefore: 'waited before',
+  deadLettered: 'dead',
+}
+
+export function destinationPage(stats: DestinationStats & { pipeline: Pipeline }): string {
+  const { destinationId, totals, points, pipeline } = stats
   const line = (name: string, values: number[]) =>
     `${name.padEnd(9)} |${sparkline(values)}| at most ${Math.max(...values, 0)} per point`
   const parts = [
@@ -69,6 +83,10 @@ export function destinationPage(stats: DestinationStats): string {
       ),
     ].join('\n'),
     deliveriesTable('', [['in all', totals]]),
+    table(
+      [...incoming, ...outgoing].map((step) => stepNames[step] ?? step),
+      [[...incoming, ...outgoing].map((step) => pipeline[step] ?? 'not known')],
+    ),
   ]
   const reasons = [
     ...reasonsOf('skipped', totals.skipReasons),

@@ -17,7 +17,7 @@ import type { Context } from '../../cli/context.ts'
 import type { DeliveryEvent, ViolationCount } from '../../core/ledger/delivery-event.ts'
 import { tallyIdOf } from '../../core/offsets/offset-runs.ts'
 import { RollupFold } from '../../core/statistics/rollup-fold.ts'
-import type { TopicNames } from '../../core/topics.ts'
+import { replayTier, type TopicNames } from '../../core/topics.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { StatisticsDatabase, type FoldedUntil, type SavedFold } from './database.ts'
 import type { ListedAttempt } from './series.ts'
@@ -56,7 +56,7 @@ const fetchBytes = 128 * 1_024
 export class Statistics {
   readonly database: StatisticsDatabase
   readonly #options: StatisticsOptions
-  readonly #groups: { calls: string; retries: string }
+  readonly #groups: { calls: string; retries: string; replays: string }
   readonly #admin: LastingAdmin
   readonly #ignored: IgnoredRecords
   readonly #view: TopicView
@@ -66,7 +66,11 @@ export class Statistics {
     const { topics, groupId, folder, kafka } = options
     this.#options = options
     this.#ignored = new IgnoredRecords(options.log, undefined)
-    this.#groups = { calls: groupId, retries: `${groupId}.retries` }
+    this.#groups = {
+      calls: groupId,
+      retries: `${groupId}.retries`,
+      replays: topics.retry(replayTier.name),
+    }
     const origin = `${cluster} ${topics.deliveries} ${groupId}`
     const file = join(folder, `${topics.deliveries}.statistics.sqlite`)
     this.database = new StatisticsDatabase(file, origin)
@@ -270,7 +274,7 @@ export class StatisticsRecords {
   constructor(
     database: StatisticsDatabase,
     codec: Codecs['deliveries'],
-    groups: { calls: string; retries: string },
+    groups: { calls: string; retries: string; replays: string },
     saved: SavedFold,
     ignored: IgnoredRecords,
   ) {

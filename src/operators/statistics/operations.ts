@@ -4,6 +4,8 @@ import { operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import { attemptBuckets } from '../../core/ledger/tally.ts'
+import { movesOf, pipelineOf, type PipelineFacts } from '../../core/statistics/pipeline.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
 import { maxPoints, pointsOf, type AskedPeriod, type Points } from '../../core/statistics/rollup.ts'
 import { deliveryFields } from '../../core/statistics/views.ts'
 import { periodBounds, periodShape } from '../dead-letters/filter.ts'
@@ -20,14 +22,18 @@ import {
   destinationStats,
   sourceStats,
   totalStats,
+  type StatisticsStore,
 } from './series.ts'
 
 export const count = z.number().int()
 const rate = z.number().nullable()
+const known = count.nullable()
 const byName = z.record(z.string(), count)
 
 const meanings: Partial<Record<(typeof deliveryFields)[number], string>> = {
   planned: 'Deliveries of calls that came to an end of their first round, whatever it was.',
+  replayed: 'Deliveries that a replay sent, and that came to an end of a round.',
+  cameDue: 'Deliveries that were taken from a retry tier, and came to an end of a round; once for each time.',
   retried: 'Scheduled for a retry after an attempt; once for each time.',
   deferred: 'Scheduled without an attempt; once for each time.',
   deadLettered: 'Became a dead letter.',
@@ -207,6 +213,24 @@ export const destinationStatsSchema = z
     destinationId: z.string(),
     ...headShape,
     totals: z.object({ ...deliveryShape, ...attemptShape, ...reasonsShape, urls: z.array(urlSchema) }),
+    pipeline: z
+      .object({
+        planned: count.describe('Looked at for the first time.'),
+        sentAgain: count.describe('Came in by replays, and is not counted otherwise here.'),
+        waitedBefore: known.describe('In retry tiers when the period began.'),
+        delivered: count,
+        waiting: known.describe('In retry tiers, counted there.'),
+        deadLettered: count.describe('Less what replays sent again.'),
+        held: count.describe('Less what was sent after its pause, or erased.'),
+        skipped: count,
+        erased: count,
+        unaccounted: known.describe(
+          'What came in less what became of it: an audit names the offsets. Null: not known, or not sure while retries move.',
+        ),
+      })
+      .describe(
+        'Each step counted by itself. Null: what waits could not be counted, as there is too much of it.',
+      ),
     points: z.array(z.object({ at: z.string(), ...deliveryShape, ...attemptShape })),
   })
   .meta({ id: 'DestinationStats' })
@@ -260,11 +284,29 @@ export const statsOperations: Operation[] = [
     params: idParams,
     query: periodQuery,
     success: { status: 200, description: 'Totals and points.', schema: destinationStatsSchema },
-    async handle({ params: { id }, query }, { settings, statistics, now }) {
+    async handle({ params: { id }, query }, { settings, statistics, waiting, now }) {
       const period = periodOf(query, now())
+      // Before the statistics are read: what is scheduled meanwhile is not missed then.
+      const counts = await waiting.counts()
       const store = await statistics()
       if (!store.has({ kind: 'destination', id })) settingIn(destinationKind, settings.state, id)
-      return { status: 200, body: destinationStats(store, id, period) }
+      const stats = destinationStats(store, id, period)
+      const pipeline = pipelineOf({
+        counts: stats.totals,
+        // What waits now did not wait then.
+        waiting: period.to < now() ? null : counts && (counts.get(id) ?? 0),
+        ...replayedOf(settings.state, store, id, period.from, now()),
+      })
+      const { unaccounted } = pipeline
+      const sure =
+        unaccounted !== null && pipeline.waiting !== null
+          ? waiting.sure(
+              `${id} ${period.to - period.from}`,
+              unaccounted,
+              movesOf(stats.totals, pipeline.waiting),
+            )
+          : null
+      return { status: 200, body: { ...stats, pipeline: { ...pipeline, unaccounted: sure } } }
     },
   }),
   operation({
@@ -286,6 +328,36 @@ export const statsOperations: Operation[] = [
     },
   }),
 ]
+
+/** As long as single dead letters are told apart for sure, in ms. */
+const deadLettersKnownMs = 8 * 86_400_000
+
+/** What replays have taken out of the steps in which it was. */
+function replayedOf(
+  { replays }: SettingsState,
+  store: StatisticsStore,
+  id: string,
+  from: number,
+  now: number,
+): Pick<PipelineFacts, 'heldSent' | 'heldErased' | 'openDeadLetters'> {
+  const ofPauses = [...replays.values()].filter(
+    ({ pauseId, deadLetters, changedAt, ...job }) =>
+      pauseId !== null &&
+      deadLetters === null &&
+      'destinationId' in job &&
+      job.destinationId === id &&
+      changedAt >= from,
+  )
+  const sum = (field: 'held' | 'erased') =>
+    ofPauses.reduce((total, { totals }) => total + (totals?.[field] ?? 0), 0)
+  const open = store.deadLetters({ since: from }).filter(({ destinationId }) => destinationId === id)
+  return {
+    heldSent: sum('held'),
+    heldErased: sum('erased'),
+    openDeadLetters:
+      from < now - deadLettersKnownMs ? null : open.reduce((total, { count: letters }) => total + letters, 0),
+  }
+}
 
 /** Throws RequestRefused that names every wrong field. */
 function periodOf(asked: AskedPeriod, now: number): Points {

@@ -167,7 +167,7 @@ class Folded {
   #begin(): RollupFold {
     const chains = [...this.#chains].map(([key, text]) => [key, JSON.parse(text)] as const)
     const state = { chains: new Map(chains), summaries: new Map() }
-    return new RollupFold({ calls: 'group', retries: 'group.retries' }, state)
+    return new RollupFold({ calls: 'group', retries: 'group.retries', replays: 'retry.replay' }, state)
   }
 
   add(each: Tally): void {

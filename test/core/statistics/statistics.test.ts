@@ -19,7 +19,7 @@ import {
 } from '../../../src/core/statistics/rollup.ts'
 import { destinationFiguresOf } from '../../../src/core/statistics/views.ts'
 
-const groups = { calls: 'group', retries: 'group.retries' }
+const groups = { calls: 'group', retries: 'group.retries', replays: 'retry.replay' }
 const crm = subjectKey({ kind: 'destination', id: 'crm' })
 const shop = subjectKey({ kind: 'source', id: 'shop' })
 
@@ -148,12 +148,14 @@ test('a summary that was written twice counts once', () => {
   assert.deepEqual(sumsOf(events, null).get(shop), { 'accepted/track': 3 })
 })
 
-test('planned are the deliveries of calls, not those that come from tiers', () => {
+test('deliveries of calls, of replays and of those that came due are counted apart', () => {
   const counts = [{ ...noTally('crm'), delivered: 2, retried: 1 }]
   const events = [tally('a', null, { counts }), tally('b', 'a')]
   assert.equal(sumsOf(events, null).get(crm)!.planned, 3)
   const ofTiers = events.map((event) => ({ ...event, tally: { ...event.tally!, group: 'group.retries' } }))
-  assert.deepEqual(sumsOf(ofTiers, null).get(crm), { delivered: 2, retried: 1 })
+  assert.deepEqual(sumsOf(ofTiers, null).get(crm), { cameDue: 3, delivered: 2, retried: 1 })
+  const ofReplays = ofTiers.map((event) => ({ ...event, topic: groups.replays }))
+  assert.deepEqual(sumsOf(ofReplays, null).get(crm), { replayed: 3, delivered: 2, retried: 1 })
 })
 
 /** What forwarders do: most commits are made, some fail, and a process that lost the partition commits in vain. */

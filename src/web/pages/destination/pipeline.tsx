@@ -1,4 +1,6 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { pathTo } from '../../../console/page-paths.ts'
 import { ApiFailure, request } from '../../api/request.ts'
 import type { StatsAnswer, DestinationAnswer, DestinationSummary } from '../../api/routes.ts'
 import { countText, wordsOf, compactText, msText, percentText } from '../../components/figures.ts'
@@ -20,34 +22,36 @@ interface PipelineProps {
 
 interface Stage {
   name: string
-  count: number
+  /** Null where it is not known. */
+  count: number | null
   tone: 'good' | 'bad' | 'plain' | 'warn'
-  note?: string
+  note?: ComponentChildren
   reasons?: Record<string, number>
 }
 
-/** What became of the calls of the period. The steps add up to what was planned. */
+/** What became of the calls of the period: each step is counted by itself. */
 export function Pipeline({ stats, ...given }: PipelineProps) {
-  const { totals } = stats
-  const { planned, delivered, deadLettered, skipped, held, erased } = totals
-  const left = planned - delivered - deadLettered - skipped - held - erased
+  const { totals, pipeline } = stats
+  const { planned, sentAgain, waitedBefore, delivered, waiting, deadLettered, held, unaccounted } = pipeline
   const stages: Stage[] = [
     { name: 'Delivered', count: delivered, tone: 'good' },
-    {
-      name: left < 0 ? 'Waited from before' : 'Waiting for a retry',
-      count: left,
-      tone: 'warn',
-      note:
-        left < 0
-          ? 'more that had waited, or was replayed, came to its end than began to wait'
-          : 'began to wait, less what came to its end',
-    },
+    { name: 'Waiting for a retry', count: waiting, tone: 'warn', note: 'now, in the retry tiers' },
     { name: 'Dead letters', count: deadLettered, tone: 'bad', reasons: totals.deadLetterReasons },
     { name: 'Held', count: held, tone: 'plain', note: 'by a pause' },
-    { name: 'Skipped', count: skipped, tone: 'plain', reasons: totals.skipReasons },
-    { name: 'Erased', count: erased, tone: 'plain', note: 'the user was deleted' },
+    { name: 'Skipped', count: pipeline.skipped, tone: 'plain', reasons: totals.skipReasons },
+    { name: 'Erased', count: pipeline.erased, tone: 'plain', note: 'the user was deleted' },
+    {
+      name: 'Unaccounted',
+      count: unaccounted,
+      tone: 'bad',
+      note: (
+        <>
+          came in and left no trace: <a href={pathTo('audit')}>an audit</a> names the offsets
+        </>
+      ),
+    },
   ]
-  const most = Math.max(1, ...stages.map(({ count }) => Math.abs(count)))
+  const most = Math.max(1, ...stages.map(({ count }) => count ?? 0))
   return (
     <section class="card pipeline" aria-labelledby="pipeline">
       <h2 id="pipeline" class="hidden">
@@ -60,31 +64,45 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
             <Received {...given} asOf={stats.asOf} />
           </p>
         </div>
-        <div>
-          <p class="faint">Looked at for it</p>
-          <p class="path-count">{countText(planned)}</p>
-        </div>
+        <Incoming name="Looked at for it" count={planned} />
+        {sentAgain > 0 && <Incoming name="Sent again" count={sentAgain} />}
+        {waitedBefore !== null && waitedBefore > 0 && <Incoming name="Waited before" count={waitedBefore} />}
       </div>
-      <ul class="pipeline-out" aria-label={`Of ${countText(planned)} calls`}>
+      <ul class="pipeline-out" aria-label="What became of them">
         {stages.map(({ name, count, tone, note, reasons = {} }) => (
           <li key={name} class={count === 0 ? 'is-none' : ''}>
             <span class="pipeline-name">{name}</span>
-            <Bar share={Math.abs(count) / most} tone={tone} />
-            <span class="pipeline-count">{countText(count)}</span>
+            <Bar share={(count ?? 0) / most} tone={tone} />
+            <span
+              class={name === 'Unaccounted' && (count ?? 0) > 0 ? 'pipeline-count is-bad' : 'pipeline-count'}
+            >
+              {count === null ? <NotKnown why={notCounted} /> : countText(count)}
+            </span>
             <span class="pipeline-note">
-              {Object.keys(reasons).length > 0
-                ? Object.entries(reasons)
-                    .toSorted(([, a], [, b]) => b - a)
-                    .map(([reason, each]) => `${countText(each)} ${wordsOf(reason)}`)
-                    .join(', ')
-                : count === 0
-                  ? ''
+              {count === null || count === 0
+                ? ''
+                : Object.keys(reasons).length > 0
+                  ? Object.entries(reasons)
+                      .toSorted(([, a], [, b]) => b - a)
+                      .map(([reason, each]) => `${countText(each)} ${wordsOf(reason)}`)
+                      .join(', ')
                   : note}
             </span>
           </li>
         ))}
       </ul>
     </section>
+  )
+}
+
+const notCounted = 'What waits in the retry tiers could not be counted, or it moves'
+
+function Incoming({ name, count }: { name: string; count: number }) {
+  return (
+    <div>
+      <p class="faint">{name}</p>
+      <p class="path-count">{countText(count)}</p>
+    </div>
   )
 }
 

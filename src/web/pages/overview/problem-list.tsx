@@ -7,10 +7,11 @@ import type { DestinationSummary, ProblemAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { PauseDialog, ResumeDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
-import { countOf, wordsOf } from '../../components/figures.ts'
+import { countOf } from '../../components/figures.ts'
 import { say, sentence } from '../../components/notices.tsx'
 import { Badge, HealthBadge } from '../../components/text.tsx'
-import { Ago, now, Since } from '../../components/time.tsx'
+import { Ago, Since } from '../../components/time.tsx'
+import { UrlText } from '../../components/url-text.tsx'
 
 /** What can be done about one at once. */
 type Act = 'pause' | 'resume' | 'try_again' | 'finish'
@@ -80,6 +81,7 @@ const words: Record<ProblemAnswer['kind'], string> = {
   no_forwarder: 'stopped',
   nothing_read: 'starting',
   partitions_unread: 'not read',
+  unaccounted: 'unaccounted',
   destination: 'destination',
   refused: 'refused',
   lag: 'lag',
@@ -169,6 +171,7 @@ function Actions({ problem: { kind, destinationId }, destination, act }: Omit<Ro
       )
     }
     case 'audit':
+    case 'unaccounted':
       return (
         <a class="button" href={pathTo('audit')}>
           See which
@@ -288,41 +291,4 @@ function DestinationActions({ word, act }: { word: string | undefined; act: (wha
       Pause
     </button>
   ) : null
-}
-
-type UrlState = DestinationSummary['urls'][number]
-
-/** Since when a URL is in trouble, and how it answered last. */
-function UrlText({ url: state }: { url: UrlState }) {
-  const { url, gone, goneAt, downSince, lastFailure, pausedUntil } = state
-  return (
-    <p>
-      <span class="id">{url}</span>
-      {gone && goneAt !== null && (
-        <>
-          {' '}
-          answered 410 <Ago at={goneAt} />.
-        </>
-      )}
-      {!gone && downSince !== null && (
-        <>
-          {' '}
-          down <Since at={downSince} />.
-        </>
-      )}
-      {!gone && lastFailure && (
-        <>
-          {' '}
-          {sentence(lastFailure.detail ?? wordsOf(lastFailure.outcome)).slice(0, -1)}{' '}
-          <Ago at={lastFailure.at} />.
-        </>
-      )}
-      {pausedUntil !== null && Date.parse(pausedUntil) > now.value && (
-        <>
-          {' '}
-          The next attempt comes <Ago at={pausedUntil} />.
-        </>
-      )}
-    </p>
-  )
 }

@@ -1,0 +1,41 @@
+import type { DestinationSummary } from '../api/routes.ts'
+import { wordsOf } from './figures.ts'
+import { sentence } from './notices.tsx'
+import { Ago, now, Since } from './time.tsx'
+
+type UrlState = DestinationSummary['urls'][number]
+
+/** Since when a URL is in trouble, and how it answered last. */
+export function UrlText({ url: state }: { url: UrlState }) {
+  const { url, gone, goneAt, downSince, lastFailure, pausedUntil } = state
+  return (
+    <p>
+      <span class="id">{url}</span>
+      {gone && goneAt !== null && (
+        <>
+          {' '}
+          answered 410 <Ago at={goneAt} />.
+        </>
+      )}
+      {!gone && downSince !== null && (
+        <>
+          {' '}
+          down <Since at={downSince} />.
+        </>
+      )}
+      {!gone && lastFailure && (
+        <>
+          {' '}
+          {sentence(lastFailure.detail ?? wordsOf(lastFailure.outcome)).slice(0, -1)}{' '}
+          <Ago at={lastFailure.at} />.
+        </>
+      )}
+      {pausedUntil !== null && Date.parse(pausedUntil) > now.value && (
+        <>
+          {' '}
+          The next attempt comes <Ago at={pausedUntil} />.
+        </>
+      )}
+    </p>
+  )
+}
