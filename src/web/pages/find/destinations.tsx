@@ -1,9 +1,13 @@
 import { pathTo } from '../../../console/page-paths.ts'
+import { healthSentence, isWell } from '../../../core/statistics/health.ts'
+import { useLive } from '../../api/live.ts'
+import type { DestinationSummary } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { Empty, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Badge, CopyButton } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
+import { UrlText } from '../../components/url-text.tsx'
 import { endText, reasonText, stateNames, stateTones, type CallDelivery, type CallCopy } from './words.ts'
 
 /** Leads to a dead letter, for those who may see its contents. */
@@ -55,13 +59,16 @@ function rowsOf({ plan, deliveries }: CallCopy, lookedFor: string | null): Row[]
 /** For which destinations it was planned, for which not and why, and what became of each delivery. */
 export function Destinations({ copy, deliveryId }: { copy: CallCopy; deliveryId: string | null }) {
   const rows = rowsOf(copy, deliveryId)
+  const waits = rows.some(({ delivery }) => delivery?.state === 'waiting')
+  const { data } = useLive('GET /overview', { query: { window: '5m' } }, 15_000, waits)
+  const summaryOf = (id: string) => data?.destinations.find((each) => each.id === id) ?? null
   return (
     <section class="section" aria-labelledby="destinations-title">
       <div class="section-head">
         <h2 id="destinations-title">Where it went</h2>
       </div>
       {rows.length > 0 ? (
-        <Table label="Destinations" columns={columns} rows={rows} keyOf={({ key }) => key} />
+        <Table label="Destinations" columns={columnsOf(summaryOf)} rows={rows} keyOf={({ key }) => key} />
       ) : (
         <Nowhere copy={copy} />
       )}
@@ -109,7 +116,7 @@ function Honest({ copy: { plan, deliveries } }: { copy: CallCopy }) {
   )
 }
 
-const columns: Column<Row>[] = [
+const columnsOf = (summaryOf: (id: string) => DestinationSummary | null): Column<Row>[] => [
   {
     head: 'Destination',
     isName: true,
@@ -123,15 +130,18 @@ const columns: Column<Row>[] = [
   },
   {
     head: 'What became of it',
-    cell: ({ delivery, reason }) => (
+    cell: ({ delivery, reason, destinationId, urlId }) => (
       <div class="find-end">
         {delivery ? (
           <>
             <Badge tone={stateTones[delivery.state]} text={stateNames[delivery.state]} />
-            <span>
+            <div>
               {endText(delivery)} <Due delivery={delivery} />
               <DeadLetterLink id={delivery.deadLetterId} />
-            </span>
+              {delivery.state === 'waiting' && (
+                <WhyItWaits destination={summaryOf(destinationId)} urlId={urlId} />
+              )}
+            </div>
           </>
         ) : (
           <>
@@ -168,6 +178,29 @@ const columns: Column<Row>[] = [
       ),
   },
 ]
+
+/** How its destination is now: that is what a call waits for that was put off. */
+function WhyItWaits({
+  destination,
+  urlId,
+}: {
+  destination: DestinationSummary | null
+  urlId: string | null
+}) {
+  if (!destination) return null
+  const why = healthSentence(destination.health)
+  const urls = destination.urls.filter(
+    (url) => (urlId === null || url.urlId === urlId) && !isWell(url.health),
+  )
+  return (
+    <>
+      {why !== null && <p class="faint">{why}</p>}
+      {urls.map((url) => (
+        <UrlText key={url.urlId} url={url} />
+      ))}
+    </>
+  )
+}
 
 function Due({ delivery: { state, dueAt, pausedAt } }: { delivery: CallDelivery }) {
   if (state === 'waiting' && dueAt !== null)

@@ -93,6 +93,9 @@ const words: Record<ProblemAnswer['kind'], string> = {
   deletion: 'interrupted',
 }
 
+/** What has happened, and does not go on. */
+const isOfThePast: ReadonlySet<ProblemAnswer['kind']> = new Set(['dead_letters', 'deletes_failed'])
+
 function ProblemRow({ problem, destination, act, reload }: RowProps) {
   const { kind, isUrgent, title, text, since, seen } = problem
   const isOfDestination = kind === 'destination' && destination !== null
@@ -112,7 +115,15 @@ function ProblemRow({ problem, destination, act, reload }: RowProps) {
           {isOfDestination && <DestinationText destination={destination} />}
           {since !== null && kind !== 'destination' && (
             <p>
-              Since <Ago at={since} />.
+              {isOfThePast.has(kind) ? (
+                <>
+                  The newest <Ago at={since} />.
+                </>
+              ) : (
+                <>
+                  It has been so <Since at={since} />.
+                </>
+              )}
             </p>
           )}
           {seen && (
