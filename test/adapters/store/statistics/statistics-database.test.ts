@@ -90,6 +90,31 @@ test('a catch-up without records keeps in mind how new the newest was, by which 
   assert.deepEqual(database.saved().positions.get(0), { next: 7, newest: 1_000 })
 })
 
+test('a dead letter is counted until it came to another end, delete calls for long, and what is too old is removed', () => {
+  const database = new StatisticsDatabase(':memory:', 'origin')
+  const day = 86_400_000
+  const dead = (at: number, isDelete = false) => ({ destinationId: 'crm', reason: 'rejected', at, isDelete })
+  let { revision } = database.saved()
+  const put = (...all: [string, ReturnType<typeof dead> | null][]) => {
+    revision = database.add(batch({ dead: new Map(all) }), revision)
+  }
+  put(['a', dead(5)], ['b', dead(7)], ['c', dead(1, true)])
+  const found = (count: number, lastAt: number) => [
+    { destinationId: 'crm', reason: 'rejected', count, lastAt },
+  ]
+  assert.deepEqual(database.deadLetters({ since: 5 }), found(2, 7))
+  assert.deepEqual(database.deadLetters({ onlyDeletes: true }), found(1, 1))
+  put(['b', null], ['c', null], ['unknown', null])
+  assert.deepEqual(database.deadLetters({ since: 0 }), found(1, 5))
+  assert.deepEqual(database.deadLetters({ onlyDeletes: true }), [])
+  // Its replay failed, too.
+  put(['a', dead(9)])
+  assert.deepEqual(database.deadLetters({ since: 6 }), found(1, 9))
+  database.prune(31 * day)
+  assert.deepEqual(database.deadLetters({ since: 0 }), [])
+  database.close()
+})
+
 test('pages of attempts follow one another without a gap, by every filter, and the oldest go first', () => {
   const db = openView(':memory:', (made) => makeStatisticsTables(made, 'origin'))
   const table = new AttemptTable(db, 100)
