@@ -103,7 +103,7 @@ test('each part runs by its unit with the keys that it needs, and ends with SIGT
   await etc('secrets_key', `${SECRETS_KEY}\n`)
   await etc('admin_token', `${'t'.repeat(64)}\n`)
   // The file of the page, with this deployment's addresses.
-  const [page, ...others] = codeBlocks('ini', ['docs/operations.md'])
+  const [page, ...others] = codeBlocks('ini', ['docs/systemd.md'])
   assert.ok(page && others.length === 0)
   const named = page.split('\n').flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? [])
   assert.deepEqual(named, ['KAFKA_BROKERS', 'SCHEMA_REGISTRY_URL'])
