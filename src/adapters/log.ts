@@ -21,6 +21,7 @@ const secretFields = [
   'clientSecret',
   'clientCert',
   'clientKey',
+  'oauthClientSecret',
 ]
 
 /**

@@ -2,7 +2,7 @@ import { phases } from '../core/pacing/breaker.ts'
 import type { RecentOutcomes } from '../core/pacing/recent-outcomes.ts'
 import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'
 import type { WaitingRecord } from './consume/assigned-partition.ts'
-import type { EndpointGauges, ForwarderGauges, PausedDestination } from './metrics.ts'
+import type { EndpointGauges, ForwarderGauges, PausedDestination, WatchedCertificate } from './metrics.ts'
 import type { RecordSink } from './settle/record-publisher.ts'
 import type { Stages } from './stages.ts'
 import { steadyClock } from './steady-clock.ts'
@@ -30,10 +30,14 @@ export class ForwarderStatus implements ForwarderGauges {
 
   /** A problem that does not stop the work but should be known, in one line for people; null when there is none. */
   warning(): string | null {
-    const failures = [...this.#stages.routing.failures()].map(
-      ([id, reason]) => `destination "${id}": ${reason}`,
-    )
-    return failures.length === 0 ? null : `cannot be set up: ${failures.join('; ')}`
+    const named = (all: Iterable<[id: string, reason: string]>) =>
+      [...all].map(([id, reason]) => `destination "${id}": ${reason}`).join('; ')
+    const [failures, logins] = [named(this.#stages.routing.failures()), named(this.#failedLogins())]
+    const warnings = [
+      ...(failures === '' ? [] : [`cannot be set up: ${failures}`]),
+      ...(logins === '' ? [] : [`the login fails: ${logins}`]),
+    ]
+    return warnings.length === 0 ? null : warnings.join('; ')
   }
 
   inFlight(): number {
@@ -64,6 +68,23 @@ export class ForwarderStatus implements ForwarderGauges {
 
   notSetUp(): Iterable<string> {
     return [...this.#stages.routing.failures()].map(([destinationId]) => destinationId)
+  }
+
+  withoutToken(): Iterable<string> {
+    return this.#failedLogins().keys()
+  }
+
+  /** By destination, why no token is to be had. */
+  #failedLogins(): Map<string, string> {
+    const failed = new Map<string, string>()
+    // What waits for a token has something to do.
+    for (const { destinationId, loginProblem } of this.#stages.routing.stirring)
+      if (loginProblem !== null) failed.set(destinationId, loginProblem)
+    return failed
+  }
+
+  certificates(): Iterable<WatchedCertificate> {
+    return this.#stages.certificates()
   }
 
   pauses(): Iterable<PausedDestination> {

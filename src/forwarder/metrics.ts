@@ -47,12 +47,24 @@ export interface PausedDestination {
   since: number
 }
 
+/** A certificate that a destination has of its own; of several, the one that ends first. */
+export interface WatchedCertificate {
+  destinationId: string
+  of: 'client' | 'ca'
+  /** Epoch milliseconds. */
+  expiresAt: number
+}
+
 /** What is read at each scrape rather than counted. */
 export interface ForwarderGauges {
   inFlight(): number
   endpoints(): Iterable<EndpointGauges>
   /** Ids of enabled destinations that cannot be set up. */
   notSetUp(): Iterable<string>
+  /** Ids of destinations for whose login no token is to be had. */
+  withoutToken(): Iterable<string>
+  /** Of enabled destinations. */
+  certificates(): Iterable<WatchedCertificate>
   pauses(): Iterable<PausedDestination>
   /** Endpoints of enabled destinations that answered 410. */
   gone(): Iterable<{ destinationId: string; urlId: string }>

@@ -1,6 +1,7 @@
 import type { RetryPolicy } from '../core/delivery/disposition.ts'
 import type { PaceBounds } from '../core/pacing/endpoint-pace.ts'
 import { deliveriesPerSlot, maxBytesInFlight, minDeliveries } from '../core/pacing/limits.ts'
+import { noLogin } from '../core/settings/settings.ts'
 import type { CompileSchema } from '../core/tracking-plan/plan-check.ts'
 import type { TopicNames } from '../core/topics.ts'
 import { Ledger } from './commit/ledger.ts'
@@ -12,7 +13,7 @@ import { PartitionScheduler } from './consume/partition-scheduler.ts'
 import type { RecordSource, TopicPartition } from './consume/record-source.ts'
 import { DestinationLimits } from './destination-limits.ts'
 import type { Log } from './log.ts'
-import type { ForwarderMetrics } from './metrics.ts'
+import type { ForwarderMetrics, WatchedCertificate } from './metrics.ts'
 import { CallPlanner } from './plan/call-planner.ts'
 import { ConditionWatch, maxEvaluationMs, FilterFaults } from './plan/condition-watch.ts'
 import { PlanWatch } from './plan/plan-watch.ts'
@@ -245,6 +246,16 @@ export class Stages {
     for (const { id: destinationId, enabled, urls } of this.#parts.settings.state.destinations.values()) {
       if (!enabled) continue
       for (const { id: urlId, goneAt } of urls) if (goneAt !== null) yield { destinationId, urlId }
+    }
+  }
+
+  *certificates(): Iterable<WatchedCertificate> {
+    for (const { id: destinationId, enabled, login } of this.#parts.settings.state.destinations.values()) {
+      if (!enabled || login === noLogin) continue
+      for (const [of, sealed] of [['client', login.clientCert] as const, ['ca', login.ca] as const]) {
+        const ends = (sealed?.certificates ?? []).map(({ expiresAt }) => expiresAt)
+        if (ends.length > 0) yield { destinationId, of, expiresAt: Math.min(...ends) }
+      }
     }
   }
 

@@ -33,7 +33,11 @@ import type {
 import type { DestinationMetrics } from '../../src/forwarder/metrics.ts'
 import type { ErasureSource, SuppressionSource } from '../../src/forwarder/plan/planner.ts'
 import type { SignedRequest } from '../../src/forwarder/send/signed-request.ts'
-import type { AttemptSink, EndpointClient } from '../../src/forwarder/send/webhook-transport.ts'
+import type {
+  AttemptSink,
+  EndpointClient,
+  EndpointLogin,
+} from '../../src/forwarder/send/webhook-transport.ts'
 import type { EncodedRecord } from '../../src/forwarder/settle/record-publisher.ts'
 
 export const outcome = (kind: Outcome['kind'], given: Partial<Outcome> = {}): Outcome => ({
@@ -106,12 +110,39 @@ export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, p
 /** Nobody is suppressed. */
 export const noSuppressions: SuppressionSource = { isEmpty: true, covers: () => false, pending: () => null }
 
+/** A login whose token the test has, or has not. */
+export class FakeLogin implements EndpointLogin {
+  isReady = false
+  problem: string | null = null
+  begun = 0
+  #listener: (() => void) | null = null
+
+  begin(): void {
+    this.begun++
+  }
+
+  onChange(listener: () => void): void {
+    this.#listener = listener
+  }
+
+  forget(): void {
+    this.#listener = null
+  }
+
+  become(problem: string | null): void {
+    this.isReady = problem === null
+    this.problem = problem
+    this.#listener?.()
+  }
+}
+
 /** A receiver's connections: requests stay on the wire until the test answers them. */
 export class FakeClient implements EndpointClient {
   readonly onWire: { request: SignedRequest; sink: AttemptSink }[] = []
   /** Ids of all that was ever sent, in order. */
   readonly sent: string[] = []
   closed = false
+  login: EndpointLogin | null = null
   /** Thrown at the next send. */
   fault: Error | null = null
 
@@ -121,7 +152,7 @@ export class FakeClient implements EndpointClient {
       this.fault = null
       throw fault
     }
-    this.sent.push(request.idempotencyKey)
+    this.sent.push(request.idempotencyKey!)
     this.onWire.push({ request, sink })
   }
 
@@ -190,6 +221,8 @@ export class Engine {
   sentAgain = 0
   /** How many calls each had. */
   readonly refusedBatches: number[] = []
+  /** Why there was no token, and null for that there was one again. */
+  readonly logins: (string | null)[] = []
   readonly deferrals: DeferralReason[] = []
   readonly woken: AssignedPartition[] = []
   readonly #parts: EndpointParts
@@ -226,6 +259,7 @@ export class Engine {
         breakerChanged: () => {},
         sentAgain: () => void this.sentAgain++,
         batchRefused: ({ attempts }) => void this.refusedBatches.push(attempts.length),
+        loginChanged: (_, problem) => void this.logins.push(problem),
       },
       blocked: () => {},
       stirred: () => {},

@@ -161,14 +161,14 @@ class World {
       case 'answer': {
         const busy = [...engine.clients.values()].filter((client) => client.onWire.length > 0)
         const client = busy[step.client % busy.length]
-        const id = client?.onWire[step.pick % client.onWire.length]!.request.idempotencyKey
+        const id = client?.onWire[step.pick % client.onWire.length]!.request.idempotencyKey ?? undefined
         client?.answer(step.outcome, id, { retryAfterMs: step.retryAfterMs, durationMs: step.durationMs })
         return
       }
       case 'connect': {
         const busy = [...engine.clients.values()].filter((client) => client.onWire.length > 0)
         const client = busy[step.client % busy.length]
-        client?.connected(client.onWire[step.pick % client.onWire.length]!.request.idempotencyKey)
+        client?.connected(client.onWire[step.pick % client.onWire.length]!.request.idempotencyKey!)
         return
       }
       case 'lose': {

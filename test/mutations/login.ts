@@ -1,5 +1,6 @@
 import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
+const oauth = 'adapters/webhook/oauth.test.ts'
 const certificates = 'adapters/webhook/client-certificates.test.ts'
 
 /** Logins of destinations. */
@@ -33,6 +34,43 @@ export const login: readonly Mutation[] = [
       file: certificates,
       name: 'a man in the middle gets no request and no client certificate, directly and through a proxy',
     },
+  },
+  {
+    id: 'a-token-for-each-request-that-was-refused',
+    file: 'src/adapters/webhook/token-source.ts',
+    find: 'if (token !== present) return',
+    replace: 'if (token === null) return',
+    test: {
+      file: oauth,
+      name: 'a token that the receiver refuses is replaced once, however many requests carried it',
+    },
+  },
+  {
+    id: 'a-token-that-no-receiver-takes-replaced-again-and-again',
+    file: 'src/adapters/webhook/token-source.ts',
+    find: 'if (isUnproven) return false',
+    replace: '',
+    test: {
+      file: oauth,
+      name: 'a second 401 is final, and a receiver that refuses every token has one replaced, not one for each request',
+    },
+  },
+  {
+    id: 'a-token-that-is-renewed-when-it-has-ended',
+    file: 'src/core/login/token-life.ts',
+    find: 'export const renewedAfter = 0.75',
+    replace: 'export const renewedAfter = 1',
+    test: {
+      file: oauth,
+      name: 'the next token is asked for while the present one is used, and no request waits for it',
+    },
+  },
+  {
+    id: 'a-token-repeated-by-a-receiver-and-kept',
+    file: 'src/adapters/webhook/endpoint.ts',
+    find: '[oauth.clientSecret, ...tokens!]',
+    replace: '[oauth.clientSecret]',
+    test: { file: oauth, name: 'a response that repeats the token or the secret is kept without them' },
   },
   {
     id: 'an-expired-certificate-that-is-set',

@@ -11,6 +11,7 @@ export const retries: readonly Mutation[] = [
     case 'tls':
     case 'blocked':
     case 'proxy':
+    case 'no_token':
     case 'deferred':`,
     replace: `    case 'deferred':`,
     test: { file: 'core/delivery/disposition.test.ts', name: 'one URL: ' },

@@ -143,6 +143,8 @@ test('docs/operations.md names every exposed metric, and no others', () => {
     notSetUp: () => [],
     gone: () => [],
     waiting: () => [],
+    withoutToken: () => [],
+    certificates: () => [],
     pauses: () => [],
     settingsVersion: () => 0,
   })

@@ -5,6 +5,10 @@ import { escapeValue, heading, inPieces, labels, other } from './exposition.ts'
 type ShownEndpoint = Pick<EndpointGauges, 'destinationId' | 'urlId' | 'inFlight' | 'limit'> &
   Record<'open' | 'down' | 'paused', number>
 
+const expiryName = 'postrider_destination_certificate_expiry_seconds'
+const expiryHelp =
+  'When a client certificate or an own CA of a destination expires, in seconds since 1970; of several, the first.'
+
 /** How many that need attention are shown by name although they have no series of their own, of each kind. */
 const maxNamed = 1_000
 /** URLs that are looked at in one piece of the page. */
@@ -68,6 +72,30 @@ export function* exposeGauges(
     named([...gauges.notSetUp()], (id) => id, isOwn),
     ({ id, count }) => `postrider_destination_not_set_up{destination="${escapeValue(id)}"} ${count}\n`,
   )
+  yield* inPieces(
+    heading(
+      'postrider_destination_without_token',
+      'gauge',
+      '1 for a destination for whose OAuth2 login no token is to be had.',
+    ),
+    named([...gauges.withoutToken()], (id) => id, isOwn),
+    ({ id, count }) => `postrider_destination_without_token{destination="${escapeValue(id)}"} ${count}\n`,
+  )
+  const certificates = [...gauges.certificates()]
+  for (const kind of ['client', 'ca'] as const)
+    yield* inPieces(
+      kind === 'client' ? heading(expiryName, 'gauge', expiryHelp) : '',
+      named(
+        certificates.filter(({ of }) => of === kind),
+        ({ destinationId }) => destinationId,
+        isOwn,
+      ),
+      ({ id, one, rest }) => {
+        const at =
+          one?.expiresAt ?? rest.reduce((first, { expiresAt }) => Math.min(first, expiresAt), Infinity)
+        return `${expiryName}{destination="${escapeValue(id)}",certificate="${kind}"} ${at / 1_000}\n`
+      },
+    )
   yield* inPieces(
     heading('postrider_endpoint_gone', 'gauge', '1 for a URL that answered 410 and gets nothing any more.'),
     named([...gauges.gone()], ({ destinationId }) => destinationId, isOwn),

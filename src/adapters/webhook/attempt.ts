@@ -13,6 +13,9 @@ import type { Expiring } from './deadlines.ts'
 import type { OwnSecrets } from './own-secrets.ts'
 import { failureOf, wasClosedUnderneath, NotHttp, ResponseTooLong } from './response.ts'
 
+/** Of a token (RFC 6750, 3.1). */
+const refusedStatus = 401
+
 /** The part of an endpoint that its attempts use. */
 export interface AttemptOwner {
   readonly timeoutMs: number
@@ -24,6 +27,10 @@ export interface AttemptOwner {
   finish(attempt: HttpAttempt, reusable: boolean): void
   /** Sends the attempt once more, on a new connection. */
   restart(attempt: HttpAttempt): void
+  /** Its token was refused: whether it is worth another try with another one. */
+  mayLogInAgain(token: string): boolean
+  /** Sends the attempt once more, with another token. */
+  logInAgain(attempt: HttpAttempt, reusable: boolean): void
 }
 
 /**
@@ -41,10 +48,15 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   starting = false
   /** The deadline has passed, and taken the attempt off the list of deadlines. */
   expired = false
+  /** That it was sent with; null before, and where none is needed. */
+  token: string | null = null
+  waitsForToken = false
   readonly #owner: AttemptOwner
   readonly #sink: AttemptSink
   readonly #startedAt: number
   #settled = false
+  /** It has another token than it was first sent with. */
+  #isLoggedInAgain = false
   /** On its present connection. */
   #written = false
   /** On that or an earlier one. */
@@ -63,6 +75,15 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     this.#owner = owner
     this.#sink = sink
     this.#startedAt = startedAt
+  }
+
+  get isOver(): boolean {
+    return this.#settled
+  }
+
+  /** Its token got it as far as the receiver. */
+  get isTokenProven(): boolean {
+    return this.#status > 0 && this.#status !== refusedStatus
   }
 
   /** It was answered with a 5xx. */
@@ -96,7 +117,8 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   onBody(chunk: Buffer): void {
     if (this.#settled) return
     this.#received += chunk.length
-    if (this.#status >= 300 && !this.#isEncoded) this.#keep(chunk)
+    if (this.#status < 300) this.#sink.onBody?.(chunk)
+    else if (!this.#isEncoded) this.#keep(chunk)
     if (this.#received > maxResponseBytes) this.#settleByStatus(false)
   }
 
@@ -110,7 +132,7 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
       this.#settleByStatus(false)
       return
     }
-    if (this.#mayRestart(error) && (!this.#written || this.#sink.sendAgain?.() !== false)) {
+    if (this.#mayRestart(error) && (!this.#written || this.#sink.sendAgain?.('connection') !== false)) {
       this.#written = false
       this.#owner.restart(this)
       return
@@ -122,7 +144,8 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   expire(): void {
     this.expired = true
     const limit = `within ${this.#owner.timeoutMs} ms`
-    if (!this.#written && this.connection?.waitsForProxy)
+    if (this.waitsForToken) this.fail('no_token', `no token ${limit}`)
+    else if (!this.#written && this.connection?.waitsForProxy)
       this.fail('proxy', `the proxy made no connection ${limit}`)
     else if (!this.#written) this.fail('timeout', `no connection ${limit}`)
     else if (this.#status === 0) this.fail('timeout', `no response ${limit}`)
@@ -160,7 +183,33 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     else if (before.length < max) this.#kept = Buffer.concat([before, chunk.subarray(0, max - before.length)])
   }
 
+  /**
+   * A receiver that refuses a token may have ended it before its time. The request goes out once more with another one,
+   * within the same deadline and as the same attempt. That is as safe as any retry: it was refused, not taken.
+   */
+  #logsInAgain(reusable: boolean): boolean {
+    const { token } = this
+    if (this.#status !== refusedStatus || token === null || this.#isLoggedInAgain || this.#settled)
+      return false
+    if (!this.#owner.mayLogInAgain(token)) return false
+    if (this.#sink.sendAgain?.('token') === false) {
+      this.fail('no_token', 'the token was refused (401), and the request may not be sent again')
+      return true
+    }
+    this.#isLoggedInAgain = true
+    this.#written = false
+    this.#answered = false
+    this.#status = 0
+    this.#isEncoded = false
+    this.#retryAfterMs = null
+    this.#received = 0
+    this.#kept = null
+    this.#owner.logInAgain(this, reusable)
+    return true
+  }
+
   #settleByStatus(reusable: boolean): void {
+    if (this.#logsInAgain(reusable)) return
     const status = this.#status
     const kind = outcomeKindOf(status)
     const kept = this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)

@@ -13,6 +13,7 @@ import { filledPath } from '../../core/shape/request-url.ts'
 import { filledHeader } from '../../core/shape/text-template.ts'
 import { HeadTemplate } from './head-template.ts'
 import type { WebhookOrigin } from './origin.ts'
+import type { TokenSource } from './token-source.ts'
 import { OwnSecrets } from './own-secrets.ts'
 
 /** What all endpoints of a transport share. */
@@ -23,6 +24,9 @@ export interface EndpointOptions {
   now: () => number
   /** @param proxy as a destination has it, as `tls` is */
   originOf: (url: URL, proxy: string | null, tls: TlsLogin | null) => WebhookOrigin
+  /** The tokens of the target's requests; null: they need none. It takes part in them until it leaves. */
+  tokensOf: (target: WebhookTarget) => TokenSource | null
+  leaveTokens: (target: WebhookTarget) => void
   /** Why this host, given as an address, must not be connected to; null also for names, vetted when resolved. */
   refusal: (hostname: string) => string | null
   /** The endpoint was closed, and its last request has ended. */
@@ -37,21 +41,32 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   readonly timeoutMs: number
   readonly #target: WebhookTarget
   readonly #settings: EndpointOptions
+  readonly login: TokenSource | null
   #route: Route | null = null
   #secrets: OwnSecrets | null = null
+  /** The tokens among the secrets. */
+  #tokens: readonly string[] | null = null
   #inFlight = 0
   #closed = false
+  /** It was closed, and nothing of it is in flight any more. */
+  #hasLeft = false
 
   constructor(target: WebhookTarget, settings: EndpointOptions) {
     this.timeoutMs = settings.timeoutMs
     this.#target = target
     this.#settings = settings
+    this.login = settings.tokensOf(target)
   }
 
   get secrets(): OwnSecrets {
-    const { headers, withHoles = [], secrets = [] } = this.#target
+    const { headers, withHoles = [], secrets = [], oauth = null } = this.#target
+    const tokens = this.login?.recent ?? null
+    if (this.#secrets !== null && this.#tokens === tokens) return this.#secrets
+    this.#tokens = tokens
+    const ofLogin = oauth === null ? [] : [oauth.clientSecret, ...tokens!]
     const literals = withHoles.flatMap(({ value }) => value.parts.filter((part) => typeof part === 'string'))
-    return (this.#secrets ??= new OwnSecrets([...Object.values(headers), ...literals, ...secrets]))
+    this.#secrets = new OwnSecrets([...Object.values(headers), ...literals, ...secrets, ...ofLogin])
+    return this.#secrets
   }
 
   send(request: SignedRequest, sink: AttemptSink): void {
@@ -61,14 +76,47 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     attempt.starting = true
     if (this.#closed) attempt.fail('network', 'this endpoint is closed')
     else {
-      const { origin, refusal } = this.#routed()
-      const head = refusal === null ? this.#headOf(request) : null
+      const { refusal } = this.#routed()
       if (refusal !== null) attempt.fail(refusal.kind, refusal.detail)
-      else if (head === null)
-        attempt.fail('network', 'a header of the request has a character that cannot be sent')
-      else this.#sendOn(origin.take(), attempt, head)
+      else if (this.login === null) this.#start(attempt)
+      else this.#startWithToken(attempt, this.login)
     }
     attempt.starting = false
+  }
+
+  #start(attempt: HttpAttempt): void {
+    const { origin } = this.#routed()
+    const head = this.#headOf(attempt)
+    if (head === null) attempt.fail('network', 'a header of the request has a character that cannot be sent')
+    else this.#sendOn(origin.take(), attempt, head)
+  }
+
+  /** Where there is no token yet it waits for one, within its own time. */
+  #startWithToken(attempt: HttpAttempt, login: TokenSource): void {
+    attempt.token = login.use()
+    if (attempt.token !== null) {
+      this.#start(attempt)
+      return
+    }
+    attempt.waitsForToken = true
+    login.wait((problem) => {
+      if (attempt.isOver) return
+      attempt.waitsForToken = false
+      if (problem === null) this.#startWithToken(attempt, login)
+      else attempt.fail('no_token', problem)
+    })
+  }
+
+  mayLogInAgain(token: string): boolean {
+    return this.login !== null && this.login.refused(token)
+  }
+
+  logInAgain(attempt: HttpAttempt, reusable: boolean): void {
+    const connection = attempt.connection!
+    attempt.connection = null
+    connection.responses++
+    this.#routed().origin.giveBack(connection, reusable, false)
+    this.#startWithToken(attempt, this.login!)
   }
 
   close(): void {
@@ -91,7 +139,8 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   finish(attempt: HttpAttempt, reusable: boolean): void {
     this.#inFlight--
     if (!attempt.expired) this.#settings.deadlines.remove(attempt)
-    const { connection } = attempt
+    const { connection, token } = attempt
+    if (token !== null && attempt.isTokenProven) this.login!.proven(token)
     if (connection !== null) {
       connection.responses++
       this.#routed().origin.giveBack(connection, reusable, attempt.serverFailed)
@@ -101,7 +150,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
 
   restart(attempt: HttpAttempt): void {
     const { origin } = this.#routed()
-    this.#sendOn(origin.replace(attempt.connection!), attempt, this.#headOf(attempt.request)!)
+    this.#sendOn(origin.replace(attempt.connection!), attempt, this.#headOf(attempt)!)
   }
 
   #routed(): Route {
@@ -118,14 +167,22 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     connection.send(template, fields, attempt.request.body)
   }
 
-  #headOf(request: SignedRequest): Head | null {
-    return headOf(this.#target, this.#routed(), request, this.#settings.now())
+  #headOf({ request, token }: HttpAttempt): Head | null {
+    const head = headOf(this.#target, this.#routed(), request, this.#settings.now())
+    if (token !== null) head?.fields.push(...bearer(token))
+    return head
   }
 
   #reportClosed(): void {
-    if (this.#inFlight === 0) this.#settings.onClosed(this)
+    if (this.#inFlight > 0 || this.#hasLeft) return
+    this.#hasLeft = true
+    this.#settings.leaveTokens(this.#target)
+    this.#settings.onClosed(this)
   }
 }
+
+/** What carries a token (RFC 6750, 2.1). */
+export const bearer = (token: string): [name: string, value: string] => ['Authorization', `Bearer ${token}`]
 
 /**
  * Anything may come back, but as it is: secrets that it repeats are found, and people can read it. (Some firewalls distrust
@@ -171,8 +228,9 @@ function ownFields(
   { signature, idempotencyKey, body, signer, traceparent }: SignedRequest,
   now: number,
 ): string[] {
-  const id = headerText(idempotencyKey)
   const fields = signature === null ? [] : ['X-Signature', signature]
+  if (idempotencyKey === null) return fields
+  const id = headerText(idempotencyKey)
   fields.push('Idempotency-Key', id)
   if (signature !== null && signer) {
     const timestamp = String(Math.floor(now / 1_000))

@@ -13,7 +13,7 @@ import type { WebhookTarget, WebhookTransport } from '../../forwarder/send/webho
 import type { SampleResult, SampleTerms, ShownRequest } from '../../operators/destinations/destinations.ts'
 import { sha256 } from '../../sha256.ts'
 import type { Secrets } from '../secrets.ts'
-import { headOf, templatesOf } from './endpoint.ts'
+import { bearer, headOf, templatesOf } from './endpoint.ts'
 
 /**
  * What one call's request to each URL of a destination looks like, and what comes of it: sent at once, as the forwarder
@@ -49,7 +49,7 @@ export async function sendSample(
 
 const hidden = '[not shown]'
 
-/** Without the values of static headers, which may be secrets. One that is a hole alone is of the call. */
+/** Without its token and the values of static headers, which may be secrets. One that is a hole alone is of the call. */
 function shownOf(target: WebhookTarget, request: SignedRequest, now: number): ShownRequest {
   const head = headOf(target, templatesOf(target), request, now)
   if (head === null) throw new Unrenderable('a header of the request has a character that cannot be sent')
@@ -60,6 +60,7 @@ function shownOf(target: WebhookTarget, request: SignedRequest, now: number): Sh
     ...pairsOf(template.first),
     ...pairsOf(fields).map(({ name, value }) => ({ name, value: isHidden(name) ? hidden : value })),
     ...pairsOf(template.own).map(({ name }) => ({ name, value: hidden })),
+    ...pairsOf(target.oauth ? bearer(hidden) : []),
   ]
   const { origin } = new URL(target.url)
   return {

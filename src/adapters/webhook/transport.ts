@@ -4,7 +4,7 @@ import { createServer, type LookupFunction } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { Config } from '../../config/config.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
-import type { TlsLogin, WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
+import type { TlsLogin, WebhookTarget, WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import { AddressGuard } from './address-guard.ts'
 import { ConnectionCounts } from './connection-counts.ts'
 import type { HttpClient } from './connection.ts'
@@ -14,6 +14,7 @@ import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
 import { NameLookup, type NameLookupOptions } from './name-lookup.ts'
 import { Openings, PollPhase } from './openings.ts'
 import { WebhookOrigin } from './origin.ts'
+import { TokenSource } from './token-source.ts'
 import { plainWayOut, WaysOut, type WayOutSettings } from './ways-out.ts'
 
 export interface WebhookTransportOptions {
@@ -126,11 +127,32 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
 
   const endpoints = new Set<WebhookEndpoint>()
   let onEmpty: (() => void) | null = null
+  const sources = new Map<string, { source: TokenSource; members: number }>()
+  const sourceKey = ({ oauth, tls, proxy }: WebhookTarget): string => JSON.stringify([oauth, tls, proxy])
   const settings: EndpointOptions = {
     timeoutMs: options.timeoutMs ?? 5_000,
     deadlines: new Deadlines(),
     now: options.now ?? Date.now,
     originOf,
+    tokensOf(target) {
+      if (!target.oauth) return null
+      const key = sourceKey(target)
+      const known = sources.get(key) ?? {
+        source: new TokenSource(target.oauth, target, open, steadyNow),
+        members: 0,
+      }
+      sources.set(key, known)
+      known.members++
+      return known.source
+    },
+    leaveTokens(target) {
+      if (!target.oauth) return
+      const key = sourceKey(target)
+      const known = sources.get(key)!
+      if (--known.members > 0) return
+      sources.delete(key)
+      known.source.close()
+    },
     refusal: (hostname) => guard.addressRefusal(hostname),
     onClosed(endpoint) {
       endpoints.delete(endpoint)
@@ -138,16 +160,20 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     },
   }
 
-  return {
-    open(target) {
-      const { protocol } = new URL(target.url)
-      if (protocol !== 'http:' && protocol !== 'https:')
+  const open = (target: WebhookTarget): WebhookEndpoint => {
+    for (const url of [target.url, target.oauth?.tokenUrl]) {
+      const protocol = url && new URL(url).protocol
+      if (url && protocol !== 'http:' && protocol !== 'https:')
         throw new PostriderError('usage', `a webhook's URL begins with http or https, not ${protocol}`)
-      if (target.tls) checkLogin(target.tls)
-      const endpoint = new WebhookEndpoint(target, settings)
-      endpoints.add(endpoint)
-      return endpoint
-    },
+    }
+    if (target.tls) checkLogin(target.tls)
+    const endpoint = new WebhookEndpoint(target, settings)
+    endpoints.add(endpoint)
+    return endpoint
+  }
+
+  return {
+    open,
 
     async close(graceMs) {
       for (const endpoint of [...endpoints]) endpoint.close()

@@ -102,6 +102,7 @@ export const deadLetterReasons = [
   'tls',
   'blocked',
   'proxy',
+  'no_token',
   'unknown_source',
   'undecodable',
   'invalid_call',

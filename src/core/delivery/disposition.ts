@@ -1,6 +1,6 @@
 import type { Tier } from '../topics.ts'
 import type { DeadLetterReason, Delivery, EndpointOutcome, LastResponse } from './delivery.ts'
-import { canRetry, isUnsent, type Outcome, deferredOutcome } from './outcome.ts'
+import { canRetry, isPutOff, isUnsent, type Outcome, deferredOutcome } from './outcome.ts'
 
 export interface RetryPolicy {
   /** Ascending by delay, at least one. */
@@ -54,7 +54,7 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
   const deadline = windowEnd(round, round.now, policy)
   const { asked, closed, hasPlaceThen } = waits(again.map(({ outcome }) => outcome))
   const min = Math.max(asked, closed)
-  const deferred = again.every(({ outcome }) => outcome.kind === 'deferred')
+  const deferred = again.every(({ outcome }) => isPutOff(outcome.kind))
   // The next tier after each failed attempt. How often it was put off says nothing about that.
   const step = deferred ? round.timesScheduled : Math.max(round.attempts, 1) - 1
   const stepMs = hasPlaceThen ? 0 : policy.tiers[Math.min(step, policy.tiers.length - 1)]!.delayMs
@@ -82,7 +82,7 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
  */
 function waits(outcomes: readonly Outcome[]): { asked: number; closed: number; hasPlaceThen: boolean } {
   const of = ({ retryAfterMs }: Outcome) => retryAfterMs ?? 0
-  const reached = outcomes.filter(({ kind }) => kind !== 'deferred')
+  const reached = outcomes.filter(({ kind }) => !isPutOff(kind))
   if (reached.length > 0) return { asked: Math.max(...reached.map(of)), closed: 0, hasPlaceThen: false }
   const working = outcomes.filter((outcome) => outcome.hasPlaceThen)
   const hasPlaceThen = working.length > 0
@@ -125,14 +125,15 @@ export function isOwnAttemptDue(
 const idOf = ({ endpointId }: { endpointId: string }): string => endpointId
 
 /**
- * Why a delivery ends with its window: it was never attempted, or nothing could be sent to any of its endpoints, or the time
+ * Why a delivery ends with its window: there was no token for it, it was never attempted, or nothing could be sent to any of its endpoints, or the time
  * is over.
  * @param outcomes of attempts, the latest of each endpoint first
  */
 export function expiryReason({ attempts, outcomes, endpointIds }: ExpiredDelivery): DeadLetterReason {
-  if (attempts === 0) return 'not_attempted'
   const last = endpointIds.flatMap((id) => outcomes.find(({ endpointId }) => endpointId === id)?.kind ?? [])
   const [first] = last
+  // Of one that was only ever put off there is no other outcome.
+  if (attempts === 0) return first === 'no_token' ? first : 'not_attempted'
   return first !== undefined && isUnsent(first) && last.every(isUnsent) ? first : 'expired'
 }
 
@@ -167,6 +168,7 @@ export const deferralReasons = [
   'busy_key',
   'limited',
   'not_set_up',
+  'no_token',
 ] as const
 export type DeferralReason = (typeof deferralReasons)[number]
 
@@ -188,10 +190,12 @@ const details: Record<DeferralReason, string> = {
   busy_key: 'too many calls of one user wait for one another at this destination',
   limited: 'the destination is at its limit (--max-rate, --max-in-flight) and was holding back other calls',
   not_set_up: 'the destination cannot be set up: the log of the forwarder says why',
+  no_token: 'its login fails: no OAuth2 token can be had, and the log of the forwarder says why',
 }
 
 export function deferredBy({ reason, waitMs }: Deferral): Outcome {
   const outcome = { ...deferredOutcome(details[reason]), retryAfterMs: waitMs > 0 ? waitMs : null }
+  if (reason === 'no_token') return { ...outcome, kind: reason }
   return isTooSlow(reason) ? { ...outcome, hasPlaceThen: true } : outcome
 }
 
@@ -249,7 +253,9 @@ function history(delivery: Delivery, round: EndedRound): EndpointOutcome[] {
     const latest = { endpointId, kind, status, durationMs, at, detail }
     const before = all.findIndex((earlier) => earlier.endpointId === endpointId)
     if (before < 0) all.push(latest)
-    else if (kind !== 'deferred') all[before] = latest
+    // An attempt says more than that it was put off since.
+    else if (!isPutOff(kind) || (kind === 'no_token' && all[before]!.kind === 'deferred'))
+      all[before] = latest
   }
   return all
 }

@@ -11,9 +11,14 @@ export const outcomeKinds = [
   'tls',
   'blocked',
   'proxy',
+  'no_token',
   'deferred',
 ] as const
 export type OutcomeKind = (typeof outcomeKinds)[number]
+
+/** It was put off without an attempt; or, of one whose token was refused, without the second try that it gets. */
+export const isPutOff = (kind: OutcomeKind): kind is 'deferred' | 'no_token' =>
+  kind === 'deferred' || kind === 'no_token'
 
 /** What one attempt at one URL came to. An HTTP failure is a value, never an exception. */
 export interface Outcome {
@@ -48,11 +53,11 @@ export const isRefusal = (kind: OutcomeKind): kind is 'tls' | 'blocked' =>
   kind === 'tls' || kind === 'blocked'
 
 /**
- * Nothing got as far as the server: beside a refusal, the forward proxy refused the connection or failed, which says nothing
- * of the endpoint.
+ * Nothing got as far as the server: beside a refusal, the forward proxy refused the connection or failed, or there was no
+ * token, which says nothing of the endpoint.
  */
-export const isUnsent = (kind: OutcomeKind): kind is 'tls' | 'blocked' | 'proxy' =>
-  isRefusal(kind) || kind === 'proxy'
+export const isUnsent = (kind: OutcomeKind): kind is 'tls' | 'blocked' | 'proxy' | 'no_token' =>
+  isRefusal(kind) || kind === 'proxy' || kind === 'no_token'
 
 /** Whether another attempt may succeed (docs/delivery.md). */
 export function canRetry(outcome: Outcome): boolean {
@@ -64,6 +69,7 @@ export function canRetry(outcome: Outcome): boolean {
     case 'tls':
     case 'blocked':
     case 'proxy':
+    case 'no_token':
     case 'deferred':
       return true
     case 'status_4xx':

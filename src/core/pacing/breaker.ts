@@ -193,6 +193,7 @@ export function breakerEvent(outcome: Outcome): Exclude<BreakerEvent, 'elapsed'>
     case 'blocked':
       return 'failure'
     case 'proxy':
+    case 'no_token':
     case 'deferred':
       return null
     default:

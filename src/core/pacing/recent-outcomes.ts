@@ -1,4 +1,4 @@
-import { isRefusal, type Outcome } from '../delivery/outcome.ts'
+import { deferredOutcome, isRefusal, type Outcome } from '../delivery/outcome.ts'
 import type { BreakerPhase } from './breaker.ts'
 
 /**
@@ -16,6 +16,8 @@ export class RecentOutcomes {
   #lastFailure: { outcome: Outcome; at: number } | null = null
   #downSince: number | null = null
   #isOpen = false
+  /** Why there is no token for it. */
+  #loginProblem: string | null = null
   #refusals = 0
   #refusedAt = -Infinity
 
@@ -28,7 +30,8 @@ export class RecentOutcomes {
   }
 
   /**
-   * When its breaker opened, through all probes that failed since, or nothing could be sent to it; null while it takes work.
+   * When its breaker opened, through all probes that failed since, or nothing could be sent to it, for want of a token, too;
+   * null while it takes work.
    */
   get downSince(): number | null {
     return this.#downSince
@@ -44,7 +47,7 @@ export class RecentOutcomes {
       this.#lastSuccessAt = now
       if (this.#refusals > 0 && now - this.#refusedAt >= refusalMs) {
         this.#refusals = 0
-        if (!this.#isOpen) this.#downSince = null
+        if (!this.#isOpen && this.#loginProblem === null) this.#downSince = null
       }
       return
     }
@@ -55,11 +58,22 @@ export class RecentOutcomes {
     this.#downSince ??= now
   }
 
+  /** @param problem why no token is to be had for it; null: there is one. Whether that is news. */
+  loginEnded(problem: string | null, now: number): boolean {
+    const isNews = (problem === null) !== (this.#loginProblem === null)
+    this.#loginProblem = problem
+    if (problem !== null) {
+      this.#lastFailure = { outcome: { ...deferredOutcome(problem), kind: 'no_token' }, at: now }
+      this.#downSince ??= now
+    } else if (isNews && !this.#isOpen && this.#refusals === 0) this.#downSince = null
+    return isNews
+  }
+
   /** Its breaker has come to this phase. */
   moved(phase: BreakerPhase, now: number): void {
     this.#isOpen = phase === 'open' || phase === 'half_open'
     if (this.#isOpen) this.#downSince ??= now
-    else if (this.#refusals === 0) this.#downSince = null
+    else if (this.#refusals === 0 && this.#loginProblem === null) this.#downSince = null
   }
 }
 

@@ -25,6 +25,7 @@ export interface LoginEdit {
   clientCert?: NewCertificates | null | undefined
   clientKey?: NewSecret | null | undefined
   ca?: NewCertificates | null | undefined
+  oauthClientSecret?: NewSecret | null | undefined
 }
 
 /** Sets one static header of one URL, or takes it away (`value: null`). The others stay as they are. */

@@ -5,6 +5,7 @@ import { compileExpression, maxExpressionLength } from '../expression/call-expre
 import { dropFaults, maxDropPathLength, maxDropPaths } from '../call/redaction.ts'
 import type { RetryPolicy } from '../delivery/disposition.ts'
 import { maxOwnTiers, scheduleFaults, tierFaults, windowFaults } from '../delivery/own-schedule.ts'
+import { maxUrlLength, urlFaults } from '../delivery/endpoint-url.ts'
 import { maxProxyLength, ownProxyFaults } from '../delivery/proxy-url.ts'
 import { maxAttemptCount, parseRate } from '../pacing/token-bucket.ts'
 import { maxBodyTemplateLength } from '../shape/body-template.ts'
@@ -19,6 +20,8 @@ export const mostInFlight = 10_000
 const maxConsentCategories = 50
 const maxConsentLength = 100
 const maxDurationLength = 20
+/** Of an id, a scope and an audience each. */
+const maxOAuthText = 1_000
 
 export const deliverToChoices = ['any', 'every'] as const
 export type DeliverTo = (typeof deliverToChoices)[number]
@@ -182,6 +185,34 @@ export const destinationOptions = {
       .max(maxOwnTiers)
       .nullable(),
   ),
+  oauthTokenUrl: option(
+    z.string().nullable(),
+    null,
+    'OAuth2 token URL',
+    'Where requests get their token from, by the grant `client_credentials`; with `oauthClientId` and `oauthClientSecret`. Null for no OAuth2, and clears all of it.',
+    z.string().max(maxUrlLength).nullable(),
+  ),
+  oauthClientId: option(
+    z.string().nullable(),
+    null,
+    'OAuth2 client id',
+    'As the token endpoint knows the destination; null for none.',
+    z.string().max(maxOAuthText).nullable(),
+  ),
+  oauthScope: option(
+    z.string().nullable(),
+    null,
+    'OAuth2 scope',
+    'What a token is asked for, between spaces; null for what the token endpoint gives by itself.',
+    z.string().max(maxOAuthText).nullable(),
+  ),
+  oauthAudience: option(
+    z.string().nullable(),
+    null,
+    'OAuth2 audience',
+    'For token endpoints that ask for one; null for none.',
+    z.string().max(maxOAuthText).nullable(),
+  ),
 }
 
 type Options = typeof destinationOptions
@@ -197,6 +228,12 @@ export const {
   given: givenOptions,
   edited: editOptions,
 } = optionSet(destinationOptions)
+
+const oauthTexts = ['oauthClientId', 'oauthScope', 'oauthAudience'] as const
+
+/** Without a token URL there is no OAuth2: what belongs to it goes with it. */
+export const withoutOAuth = (edit: OptionsEdit): OptionsEdit =>
+  edit.oauthTokenUrl === null ? { ...edit, oauthClientId: null, oauthScope: null, oauthAudience: null } : edit
 
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {
@@ -243,6 +280,13 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
   if (typeof retryWindow === 'string')
     for (const phrase of windowFaults(retryWindow)) usage('retryWindow', phrase)
   if (retryTiers) for (const phrase of tierFaults(retryTiers)) usage('retryTiers', phrase)
+  if (typeof edit.oauthTokenUrl === 'string')
+    for (const phrase of urlFaults(edit.oauthTokenUrl)) usage('oauthTokenUrl', `the token URL ${phrase}`)
+  for (const field of oauthTexts) {
+    const text = edit[field]
+    if (typeof text === 'string' && !/^[\x20-\x7e]{1,1000}$/.test(text))
+      usage(field, `the ${destinationOptions[field].label} is not 1-${maxOAuthText} characters of ASCII`)
+  }
   return faults
 }
 
@@ -276,17 +320,48 @@ function expressionHint(fault: string): string {
 const isWithin = (value: number, min: number, max: number): boolean =>
   Number.isInteger(value) && value >= min && value <= max
 
+/** What options must go together with. */
+export interface OutsideOptions {
+  isSigned: boolean
+  /** Its URLs, or their headers, have holes. */
+  hasHoles: boolean
+  /** Of OAuth2. */
+  hasClientSecret: boolean
+  /** A URL has a static header of that name. */
+  hasAuthorization: boolean
+}
+
+function oauthConflicts(
+  code: Fault['code'],
+  { oauthTokenUrl, oauthClientId, oauthScope, oauthAudience }: DestinationOptions,
+  { hasClientSecret, hasAuthorization }: Pick<OutsideOptions, 'hasClientSecret' | 'hasAuthorization'>,
+): Fault[] {
+  if (oauthTokenUrl === null) {
+    const isAny = hasClientSecret || [oauthClientId, oauthScope, oauthAudience].some((each) => each !== null)
+    return faultIf(isAny, code, 'oauthTokenUrl', 'a token URL is needed for what else is set of OAuth2')
+  }
+  const twice =
+    'OAuth2 makes the Authorization header, and a URL has one of its own: remove that header first'
+  return [
+    ...faultIf(oauthClientId === null, code, 'oauthClientId', 'a token URL needs a client id'),
+    ...faultIf(!hasClientSecret, code, 'oauthClientSecret', 'a token URL needs a client secret'),
+    ...faultIf(hasAuthorization, code, 'oauthTokenUrl', twice),
+  ]
+}
+
 /** What does not go together in the whole of a destination, as it would be. */
 export function optionsConflicts(
   code: Fault['code'],
-  { standardWebhooks, types, events, contentType, body, batch, traceContext }: DestinationOptions,
-  { isSigned, hasHoles }: { isSigned: boolean; hasHoles: boolean },
+  options: DestinationOptions,
+  { isSigned, hasHoles, hasClientSecret, hasAuthorization }: OutsideOptions,
 ): Fault[] {
+  const { standardWebhooks, types, events, contentType, body, batch, traceContext } = options
   const unsigned = 'Standard Webhooks are signed, and the destination has no shared secret to sign with'
   const untyped = 'events are names of track calls, which are not among the types that are sent'
   const isBatched = batch !== null
   const ofOneCall = (what: string) => `a request of several calls has no ${what}, which is of one call`
   return [
+    ...oauthConflicts(code, options, { hasClientSecret, hasAuthorization }),
     ...faultIf(standardWebhooks && !isSigned, code, 'standardWebhooks', unsigned),
     ...faultIf(events !== null && types?.includes('track') === false, code, 'events', untyped),
     ...faultIf(isBatched && contentType === 'form', code, 'batch', 'a form holds one call'),

@@ -1,6 +1,6 @@
 import { sourceOf } from '../call/built-in-source.ts'
 import { accepted, refused, idFaults, nameFaults, fault, faultIf, type Fault } from '../decision.ts'
-import { canonicalUrl, type HostRefusal } from '../delivery/endpoint-url.ts'
+import { canonicalUrl, urlFaults, type HostRefusal } from '../delivery/endpoint-url.ts'
 import { ownProxyFaults } from '../delivery/proxy-url.ts'
 import {
   headerNameFaults,
@@ -18,10 +18,11 @@ import {
   optionsConflicts,
   optionsFaults,
   ownScheduleFaults,
+  withoutOAuth,
 } from './destination-options.ts'
 import type { DeploymentRules } from './deployment-rules.ts'
 import type { Decision } from './events.ts'
-import { editLogin } from './login.ts'
+import { editedLogin, editLogin } from './login.ts'
 import { editSecrets } from './secrets.ts'
 import {
   headerPlace,
@@ -44,7 +45,8 @@ export function decideDestinationCreate(
   state: SettingsAggregate,
   { hostRefusal, retryPolicy }: DeploymentRules,
 ): Decision {
-  const { id, name, sourceIds, enabled, sharedSecret, options = {} } = command
+  const { id, name, sourceIds, enabled, sharedSecret } = command
+  const options = withoutOAuth(command.options ?? {})
   const edited = editUrls(
     { id, urls: command.urls, headers: command.headers, current: [], hostRefusal },
     state,
@@ -62,9 +64,12 @@ export function decideDestinationCreate(
     ...login.faults,
     ...optionsFaults(options),
     ...ownScheduleFaults(options, defaultOptions, retryPolicy),
+    ...tokenUrlFaults(options.oauthTokenUrl, hostRefusal),
     ...optionsConflicts('usage', editOptions(defaultOptions, options), {
       isSigned: sharedSecret !== null,
       hasHoles: fillsHoles(edited.urls),
+      hasClientSecret: Boolean(login.change?.oauthClientSecret),
+      hasAuthorization: hasAuthorization(edited.urls),
     }),
   ]
   if (faults.length > 0) return { accepted: false, faults }
@@ -78,7 +83,7 @@ export function decideDestinationCreate(
       urls: edited.urls,
       sharedSecret: signing.secrets?.sharedSecret ?? null,
       ...(login.change && { login: login.change }),
-      ...(command.options && { options: givenOptions(command.options) }),
+      ...(command.options && { options: givenOptions(options) }),
       enabled,
     },
   })
@@ -89,14 +94,16 @@ export function decideDestinationUpdate(
   state: SettingsAggregate,
   { hostRefusal, retryPolicy }: DeploymentRules,
 ): Decision {
-  const { id, name, sourceIds, urls, options = {} } = command
+  const { id, name, sourceIds, urls } = command
+  const options = withoutOAuth(command.options ?? {})
   const headers = command.headers ?? []
   const current = state.destinations.get(id)
   if (!current) return refused('not_found', 'id', `destination "${id}" does not exist`)
   const urlsChange = urls !== undefined || headers.length > 0
   const optionsChange = Object.keys(givenOptions(options)).length > 0
   const { secrets, faults: secretFaults } = editSecrets(command, current, id)
-  const login = editLogin(command.login ?? {}, id)
+  const losesOAuth = options.oauthTokenUrl === null && current.login.oauthClientSecret !== null
+  const login = editLogin({ ...command.login, ...(losesOAuth && { oauthClientSecret: null }) }, id)
   const changes = [name, sourceIds].some((given) => given !== undefined) || urlsChange || optionsChange
   const edited = editUrls(
     { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls, hostRefusal },
@@ -112,10 +119,13 @@ export function decideDestinationUpdate(
     ...login.faults,
     ...optionsFaults(options),
     ...ownScheduleFaults(options, current.options, retryPolicy),
-    ...(secrets || optionsChange || urlsChange
+    ...tokenUrlFaults(options.oauthTokenUrl, hostRefusal),
+    ...(secrets || optionsChange || login.change || urlsChange
       ? optionsConflicts('conflict', editOptions(current.options, options), {
           isSigned: (secrets ?? current).sharedSecret !== null,
-          hasHoles: fillsHoles(edited.urls),
+          hasHoles: fillsHoles(urlsChange ? edited.urls : current.urls),
+          hasClientSecret: editedLogin(current.login, login.change ?? {}).oauthClientSecret !== null,
+          hasAuthorization: hasAuthorization(urlsChange ? edited.urls : current.urls),
         })
       : []),
   ]
@@ -131,6 +141,15 @@ export function decideDestinationUpdate(
     ...(login.change && { login: login.change }),
     ...(optionsChange && { options: givenOptions(options) }),
   })
+}
+
+const hasAuthorization = (urls: readonly EndpointSettings[]): boolean =>
+  urls.some(({ headers }) => headers.some(({ name }) => name.toLowerCase() === 'authorization'))
+
+function tokenUrlFaults(tokenUrl: string | null | undefined, hostRefusal: HostRefusal): Fault[] {
+  const host = tokenUrl ? URL.parse(tokenUrl)?.hostname : undefined
+  const refusal = host === undefined ? null : hostRefusal(host)
+  return refusal === null ? [] : [fault('usage', 'oauthTokenUrl', `the token URL: ${refusal}`)]
 }
 
 function sourceFaults(sourceIds: readonly string[], state: SettingsAggregate): Fault[] {
@@ -261,6 +280,8 @@ export function destinationFault({ urls, options }: Pick<Destination, 'urls' | '
   }
   if (options.proxy !== null && ownProxyFaults(options.proxy).length > 0)
     return 'what stands as its proxy is none'
+  if (options.oauthTokenUrl !== null && urlFaults(options.oauthTokenUrl).length > 0)
+    return 'what stands as its token URL is none'
   return null
 }
 

@@ -7,11 +7,15 @@ export const maxPemBytes = 32 * 1_024
 /** In one file. */
 export const maxCertificates = 10
 
+/** Of OAuth2. */
+export const maxClientSecretBytes = 1_024
+
 /** What people call them. */
 export const loginLabels: Readonly<Record<LoginName, string>> = {
   clientCert: 'client certificate',
   clientKey: 'client key',
   ca: 'own CA',
+  oauthClientSecret: 'OAuth2 client secret',
 }
 
 /** A part of a login in the sealed form that an event has; what is absent stays as it is. */
@@ -48,6 +52,16 @@ export function editLogin(
           'a client certificate and its key are set together, and taken away together',
         ),
       ]
+  const { oauthClientSecret } = edit
+  const bytes = oauthClientSecret ? new TextEncoder().encode(oauthClientSecret.text).length : 1
+  if (bytes < 1 || bytes > maxClientSecretBytes)
+    faults.push(
+      fault(
+        'usage',
+        'oauthClientSecret',
+        `the ${loginLabels.oauthClientSecret} is ${bytes} bytes long, 1-${maxClientSecretBytes} are allowed`,
+      ),
+    )
   const change: Record<string, unknown> = {}
   for (const name of loginNames) {
     const secret = edit[name]

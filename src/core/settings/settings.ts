@@ -57,13 +57,20 @@ export const loginSettings = z.object({
   /** In PEM form, of the first certificate of `clientCert`: there are both or none. */
   clientKey: sealedSecret.nullable(),
   ca: sealedCertificates.nullable(),
+  /** Of OAuth2; the rest of that are options. */
+  oauthClientSecret: sealedSecret.nullable(),
 })
 export type Login = z.output<typeof loginSettings>
 export type LoginName = keyof Login
 export const loginNames = Object.keys(loginSettings.shape) as LoginName[]
 
 /** Most destinations have this one. */
-export const noLogin: Login = Object.freeze({ clientCert: null, clientKey: null, ca: null })
+export const noLogin: Login = Object.freeze({
+  clientCert: null,
+  clientKey: null,
+  ca: null,
+  oauthClientSecret: null,
+})
 
 /** Its options stand beside the rest, as its events have them: there was one before there were rows. */
 export interface Source extends SourceOptions {

@@ -25,7 +25,7 @@ import type { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { Lanes } from '../send/lanes.ts'
 import { type SignedRequest, StandardSigner } from '../send/signed-request.ts'
-import type { FilledHeader, TlsLogin, WebhookTarget } from '../send/webhook-transport.ts'
+import type { FilledHeader, OAuthLogin, TlsLogin, WebhookTarget } from '../send/webhook-transport.ts'
 
 /**
  * A destination as the forwarder works with it: its endpoints and secret of the moment, and its lanes.
@@ -192,6 +192,7 @@ export function targetOf(
     contentType,
     proxy,
     tls: tlsOf(id, login, open),
+    oauth: oauthOf(id, options, login, open),
     path: path && fillable(path),
     withHoles,
   }
@@ -202,6 +203,20 @@ function tlsOf(id: string, login: Destination['login'], open: OpenSecret): TlsLo
   const opened = (name: LoginName) => login[name] && open(login[name], loginPlace(id, name))
   const [cert, key, ca] = [opened('clientCert'), opened('clientKey'), opened('ca')]
   return cert === null && ca === null ? null : { cert, key, ca }
+}
+
+/** Throws where a part of it is missing. */
+function oauthOf(
+  owner: string,
+  { oauthTokenUrl: tokenUrl, oauthClientId: clientId, oauthScope, oauthAudience }: Destination['options'],
+  { oauthClientSecret }: Destination['login'],
+  open: OpenSecret,
+): OAuthLogin | null {
+  if (tokenUrl === null) return null
+  if (clientId === null || oauthClientSecret === null)
+    throw new Error('it has a token URL, and no client id or no client secret')
+  const clientSecret = open(oauthClientSecret, loginPlace(owner, 'oauthClientSecret'))
+  return { owner, tokenUrl, clientId, clientSecret, scope: oauthScope, audience: oauthAudience }
 }
 
 /** Without what evaluates it, so that two of them can be compared. */

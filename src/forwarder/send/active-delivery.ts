@@ -5,7 +5,7 @@ import { mostBatched } from '../../core/shape/batch.ts'
 import type { Work } from '../consume/assigned-partition.ts'
 import type { Lane, LaneNode } from './lanes.ts'
 import type { SignedRequest } from './signed-request.ts'
-import type { AttemptSink } from './webhook-transport.ts'
+import type { AttemptSink, SentAgainFor } from './webhook-transport.ts'
 import type { DestinationLimiter } from '../destination-limits.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
@@ -158,7 +158,7 @@ export class Attempt implements AttemptSink {
     return this.endpoint.withdraw(this)
   }
 
-  sendAgain(): boolean {
-    return this.endpoint.sendAgain(this)
+  sendAgain(why: SentAgainFor): boolean {
+    return this.endpoint.sendAgain(this, why)
   }
 }

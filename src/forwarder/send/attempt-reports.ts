@@ -29,6 +29,7 @@ const messages: Record<Exclude<Outcome['kind'], 'success' | 'deferred'>, string>
   tls: "the endpoint's certificate is not trusted: no request was sent",
   blocked: "the endpoint's address is not allowed: no request was sent",
   proxy: 'the proxy refused the connection or failed: no request was sent',
+  no_token: 'the endpoint refused the token (401), and no other one could be had',
 }
 
 /** At most one line for each endpoint in that time, in ms: a server may end its connections at every second request. */
@@ -38,6 +39,9 @@ const sentAgainLineMs = 60_000
 export class AttemptReports implements DispatchReports {
   readonly #parts: AttemptReportsParts
   readonly #sentAgain = new WeakMap<EndpointQueue, { requests: number; loggedAt: number }>()
+
+  /** Ids of destinations. */
+  readonly #failedLogins = new Set<string>()
 
   constructor(parts: AttemptReportsParts) {
     this.#parts = parts
@@ -67,6 +71,23 @@ export class AttemptReports implements DispatchReports {
       log.warn({ ...fields, until }, 'the endpoint asks for a pause (Retry-After): its calls wait')
     } else if (to === 'closed') {
       log.info(fields, 'the endpoint recovered: its circuit breaker is closed')
+    }
+  }
+
+  /** @param problem why no token is to be had; null: it is again */
+  loginChanged({ destinationId }: EndpointQueue, problem: string | null): void {
+    const { log } = this.#parts
+    const failed = this.#failedLogins
+    // Its URLs share their tokens.
+    if (problem === null) {
+      if (failed.delete(destinationId))
+        log.info({ destination: destinationId }, 'the login works again: there is a token')
+    } else if (!failed.has(destinationId)) {
+      failed.add(destinationId)
+      log.error(
+        { destination: destinationId, reason: problem },
+        'the login fails, for no token is to be had: calls go to the retry tiers until there is one',
+      )
     }
   }
 

@@ -6,7 +6,7 @@ import type { Attempt } from './active-delivery.ts'
 import type { AttemptQueues } from './attempt-queues.ts'
 import type { SendVerdict } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
-import type { AttemptSink } from './webhook-transport.ts'
+import type { AttemptSink, SentAgainFor } from './webhook-transport.ts'
 
 /** Attempts that go out in one request, and have one outcome. */
 export class AttemptBatch implements AttemptSink {
@@ -29,8 +29,8 @@ export class AttemptBatch implements AttemptSink {
     return this.#endpoint.withdrawBatch(this)
   }
 
-  sendAgain(): boolean {
-    return this.#endpoint.sendBatchAgain(this)
+  sendAgain(why: SentAgainFor): boolean {
+    return this.#endpoint.sendBatchAgain(this, why)
   }
 }
 

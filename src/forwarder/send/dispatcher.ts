@@ -1,5 +1,5 @@
 import { deferredBy, type Deferral } from '../../core/delivery/disposition.ts'
-import { deferredOutcome, type Outcome } from '../../core/delivery/outcome.ts'
+import { deferredOutcome, isPutOff, type Outcome } from '../../core/delivery/outcome.ts'
 import {
   Attempt,
   targetsOf,
@@ -220,7 +220,7 @@ export class Dispatcher implements Deferring {
   #conclude(active: ActiveDelivery, endpoint: EndpointQueue, outcome: Outcome, now: number): void {
     endpoint.admission.release(active, now)
     if (active.settled) return
-    if (outcome.kind !== 'deferred' && !active.isRetry) active.destination.lanes.answered(outcome.durationMs)
+    if (!isPutOff(outcome.kind) && !active.isRetry) active.destination.lanes.answered(outcome.durationMs)
     if (outcome.kind !== 'success') {
       // The next owner of a lost partition sends it again: a retry of ours beside that would be one too many.
       if (!active.work.partition.alive) {

@@ -11,25 +11,35 @@ import type { MemoryBudget } from './memory-budget.ts'
  * | state | when | a delivery that comes |
  * |---|---|---|
  * | not_set_up | its destination cannot be set up as the settings have it, or its condition takes too long | is deferred |
+ * | no_token | its requests need a token, and none is to be had | is deferred |
  * | open | | is queued while there is room, else waits in its partition: that is lag |
  * | shedding | it was full, and has blocked others' work | is queued while there is room, else is deferred |
  * | removed | its URL was removed from the settings; requests on the wire end | is deferred |
  *
  * While open or shedding its circuit breaker may defer as well (`phases` of core/pacing/breaker.ts).
  */
-export type EndpointState = 'not_set_up' | 'open' | 'shedding' | 'removed'
+export type EndpointState = 'not_set_up' | 'no_token' | 'open' | 'shedding' | 'removed'
 
-/** `drained`: while shedding, for long there was far more room than needed. */
-export type EndpointEvent = 'set_up' | 'unset' | 'shed' | 'drained' | 'remove'
+/** `token_lost`, `token_got`: its login fails, or does not any more. `drained`: while shedding, for long there was far more room than needed. */
+export type EndpointEvent = 'set_up' | 'unset' | 'token_lost' | 'token_got' | 'shed' | 'drained' | 'remove'
 
 /** What is missing must not happen. */
 export const endpointTransitions: Transitions<EndpointState, EndpointEvent> = {
   not_set_up: { set_up: 'open', unset: 'not_set_up', shed: 'not_set_up', remove: 'removed' },
-  open: { set_up: 'open', unset: 'not_set_up', shed: 'shedding', remove: 'removed' },
+  no_token: {
+    set_up: 'open',
+    unset: 'not_set_up',
+    token_lost: 'no_token',
+    token_got: 'open',
+    shed: 'no_token',
+    remove: 'removed',
+  },
+  open: { set_up: 'open', unset: 'not_set_up', token_lost: 'no_token', shed: 'shedding', remove: 'removed' },
   // New connections or secrets do not make it faster.
   shedding: {
     set_up: 'shedding',
     unset: 'not_set_up',
+    token_lost: 'no_token',
     shed: 'shedding',
     drained: 'open',
     remove: 'removed',
@@ -49,6 +59,7 @@ export interface AdmissionParts {
 
 export const slow: Deferral = { reason: 'slow', waitMs: 0 }
 const notSetUp: Deferral = { reason: 'not_set_up', waitMs: 0 }
+const noToken: Deferral = { reason: 'no_token', waitMs: 0 }
 const removed: Deferral = { reason: 'breaker', waitMs: 0 }
 
 /**
@@ -86,6 +97,11 @@ export class EndpointAdmission {
 
   get state(): EndpointState {
     return this.#state
+  }
+
+  /** It takes nothing, whatever its breaker says. */
+  get isStopped(): boolean {
+    return this.#state === 'not_set_up' || this.#state === 'no_token'
   }
 
   get isShedding(): boolean {
@@ -132,7 +148,8 @@ export class EndpointAdmission {
 
   /** Why it takes nothing at present; null when it does. `queued` wait already. */
   pause(queued: number, now: number): Deferral | null {
-    return this.#state === 'not_set_up' ? notSetUp : this.#pace.deferral(queued, now)
+    if (this.#state === 'not_set_up') return notSetUp
+    return this.#state === 'no_token' ? noToken : this.#pace.deferral(queued, now)
   }
 
   become(event: EndpointEvent): void {

@@ -13,7 +13,7 @@ import type { Deferring } from './deferrals.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { EndpointAdmission, slow, type AdmissionParts } from './endpoint-admission.ts'
 import type { SlotUser } from './slots.ts'
-import type { EndpointClient, WebhookTarget } from './webhook-transport.ts'
+import type { EndpointClient, SentAgainFor, WebhookTarget } from './webhook-transport.ts'
 import { steadyClock } from '../steady-clock.ts'
 import type { DestinationLimiter } from '../destination-limits.ts'
 import type { AttemptReports } from './attempt-reports.ts'
@@ -27,7 +27,10 @@ export interface OpenTarget {
 /** What all endpoints share. */
 export interface EndpointParts extends AdmissionParts {
   dispatcher: Dispatcher
-  reports: Pick<AttemptReports, 'retryStarted' | 'breakerChanged' | 'sentAgain' | 'batchRefused'>
+  reports: Pick<
+    AttemptReports,
+    'retryStarted' | 'breakerChanged' | 'sentAgain' | 'batchRefused' | 'loginChanged'
+  >
   /** A partition waits for the endpoint from now on. */
   blocked(endpoint: EndpointQueue): void
   /** It was at rest, and is not any more. */
@@ -106,7 +109,7 @@ export class EndpointQueue implements Deferring, SlotUser {
   get isIdle(): boolean {
     const now = steadyClock.now()
     const isFree = this.queued === 0 && this.#target !== null && this.#pace.mayStart(this.inFlight, now)
-    return isFree && !this.isLimited(now)
+    return isFree && this.#target?.client.login?.isReady !== false && !this.isLimited(now)
   }
 
   get waiters(): Set<AssignedPartition> {
@@ -117,12 +120,38 @@ export class EndpointQueue implements Deferring, SlotUser {
   use(target: OpenTarget | null): void {
     const before = this.#target
     this.admission.become(target === null ? 'unset' : 'set_up')
-    if (before !== null && before.client !== target?.client) before.client.close()
+    if (before?.client !== target?.client) {
+      before?.client.login?.forget(this.#onLogin)
+      before?.client.close()
+      target?.client.login?.onChange(this.#onLogin)
+    }
     this.#target = target
     const now = steadyClock.now()
-    if (target === null) this.#dispatcher.deferrals.begin(this)
+    this.#noteLogin(now)
+    if (this.admission.isStopped) this.#dispatcher.deferrals.begin(this)
     else if (before === null) this.pump(now)
     if (this.waiters.size > 0) this.admission.wakeWaiters(now)
+  }
+
+  /** Its requests can be sent that could not be for want of a token, or the other way round. */
+  readonly #onLogin = (): void => {
+    const now = steadyClock.now()
+    this.#noteLogin(now)
+    if (this.admission.state === 'no_token') this.#dispatcher.deferrals.begin(this)
+    else this.pump(now)
+    if (this.waiters.size > 0) this.admission.wakeWaiters(now)
+  }
+
+  #noteLogin(now: number): void {
+    const problem = this.loginProblem
+    if (problem !== null) this.admission.become('token_lost')
+    else if (this.admission.state === 'no_token') this.admission.become('token_got')
+    if (this.recent.loginEnded(problem, now)) this.#parts.reports.loginChanged(this, problem)
+  }
+
+  /** Why no token is to be had for its requests; null while there is one, or they need none. */
+  get loginProblem(): string | null {
+    return this.#target?.client.login?.problem ?? null
   }
 
   /** From now on; null: none. */
@@ -161,6 +190,7 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** Its URL was removed from the settings. */
   close(): void {
     this.admission.become('remove')
+    this.#target?.client.login?.forget(this.#onLogin)
     this.#target?.client.close()
   }
 
@@ -265,6 +295,11 @@ export class EndpointQueue implements Deferring, SlotUser {
         this.#attempts.shift()
         this.#dispatcher.deferred(attempt, overBudget)
       } else {
+        const { login } = this.#target.client
+        if (login && !login.isReady) {
+          login.begin()
+          return
+        }
         const limit = this.#destinationLimit
         if (limit !== null && !limit.allows(this, now)) return
         if (!this.#dispatcher.slots.take(this)) return
@@ -396,19 +431,22 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** What is in the queue again may have nowhere to go by now. */
   #lookAfterPutBack(): void {
     if (this.admission.state === 'removed') this.#dispatcher.removed(this)
-    else if (this.admission.state === 'not_set_up') this.#dispatcher.deferrals.begin(this)
+    else if (this.admission.isStopped) this.#dispatcher.deferrals.begin(this)
   }
 
-  /** Its connection ended with the request on it. It has gone out, so it is never withdrawn: it fails if it may not go again. */
-  sendAgain(attempt: Attempt): boolean {
+  /**
+   * Its connection ended with the request on it, or its token was refused. It has gone out, so it is never withdrawn: it
+   * fails if it may not go again.
+   */
+  sendAgain(attempt: Attempt, why: SentAgainFor): boolean {
     if (this.#dispatcher.verdict(attempt) !== 'send') return false
-    this.#parts.reports.sentAgain(this)
+    if (why === 'connection') this.#parts.reports.sentAgain(this)
     return true
   }
 
-  sendBatchAgain({ attempts }: AttemptBatch): boolean {
+  sendBatchAgain({ attempts }: AttemptBatch, why: SentAgainFor): boolean {
     if (attempts.some((attempt) => this.#dispatcher.verdict(attempt) !== 'send')) return false
-    this.#parts.reports.sentAgain(this)
+    if (why === 'connection') this.#parts.reports.sentAgain(this)
     return true
   }
 
@@ -510,7 +548,8 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** Why what is queued does not wait: the endpoint is not set up, or takes nothing for long. */
   #longPause(now: number): Deferral | null {
     const { phase } = this.breaker
-    const isPaused = this.admission.state === 'not_set_up' || phase === 'open' || phase === 'paused'
+    const { isStopped } = this.admission
+    const isPaused = isStopped || phase === 'open' || phase === 'paused'
     return isPaused ? this.admission.pause(0, now) : null
   }
 }

@@ -9,8 +9,8 @@ export interface SignedRequest {
   readonly body: Uint8Array
   /** Lowercase hex HMAC-SHA1 of the body; null when the destination has no shared secret. */
   readonly signature: string | null
-  /** The delivery's id, whatever its characters. */
-  readonly idempotencyKey: string
+  /** The delivery's id, whatever its characters; null of what is no delivery. */
+  readonly idempotencyKey: string | null
   /** Adds the headers of Standard Webhooks to each attempt, whose time they cover; only beside a `signature`. */
   readonly signer?: Pick<StandardSigner, 'sign'> | null
   /** The trace that the call came with, where the destination gets it. */

@@ -14,15 +14,34 @@ export interface AttemptSink {
   withdraw?(): boolean
   /**
    * Called when the server ended a used connection before any of its response came, but after the request was written: true
-   * sends it once more, as the same attempt; false makes it a failed one.
+   * sends it once more, as the same attempt; false makes it a failed one. The same of one whose token was refused.
    */
-  sendAgain?(): boolean
+  sendAgain?(why: SentAgainFor): boolean
+  /** A part of the body of an answer below 300: a window on memory that the next read writes over. */
+  onBody?(chunk: Buffer): void
+}
+
+/** Its connection ended, or its token was refused. */
+export type SentAgainFor = 'connection' | 'token'
+
+/** What requests to a destination need before they can be sent: a token. */
+export interface EndpointLogin {
+  readonly isReady: boolean
+  /** Why none is to be had at present, in one line; null while it is not known, or there is one. */
+  readonly problem: string | null
+  /** Gets what is missing. Does nothing where that is in hand. */
+  begin(): void
+  /** Calls back whenever requests can be sent that could not be, or the other way round. */
+  onChange(listener: () => void): void
+  forget(listener: () => void): void
 }
 
 /** Connections to one URL. The forwarder bounds how many requests are in flight; this opens what that needs. */
 export interface EndpointClient {
   /** Sends at once. `sink.onOutcome` is called exactly once, never synchronously, and no later than the deadline. */
   send(request: SignedRequest, sink: AttemptSink): void
+  /** Null or absent: they need none. */
+  readonly login?: EndpointLogin | null
   /** Takes no more; connections close once what is on the wire has ended. Idempotent. */
   close(): void
 }
@@ -43,6 +62,17 @@ export interface TlsLogin {
   ca: string | null
 }
 
+/** Where requests get their token from: the client credentials grant of OAuth2 (RFC 6749, 4.4). */
+export interface OAuthLogin {
+  /** The destination's id: its URLs share their tokens, and no other destination does. */
+  owner: string
+  tokenUrl: string
+  clientId: string
+  clientSecret: string
+  scope: string | null
+  audience: string | null
+}
+
 /** URL, headers and secrets of requests. */
 export interface WebhookTarget {
   url: string
@@ -60,6 +90,8 @@ export interface WebhookTarget {
   proxy?: string | null
   /** Null or absent: it has nothing of its own. */
   tls?: TlsLogin | null
+  /** Null or absent: they have no token. */
+  oauth?: OAuthLogin | null
 }
 
 export interface WebhookTransport {

@@ -87,9 +87,9 @@ const expiryWords = {
 }
 
 /** A certificate that ends soon, or has ended, is said to. */
-function loginLines({ clientCert, ca }: DestinationView): Line[] {
+function loginLines({ clientCert, ca, oauthClientSecret }: DestinationView): Line[] {
   const now = Date.now()
-  return Object.entries({ clientCert, ca }).flatMap(([name, shown]) =>
+  const certificates = Object.entries({ clientCert, ca }).flatMap(([name, shown]) =>
     (shown?.certificates ?? []).flatMap(({ subject, issuer, fingerprint, expiresAt }, index): Line[] => {
       const expiry = expiryOf(Date.parse(expiresAt), now)
       return [
@@ -99,6 +99,8 @@ function loginLines({ clientCert, ca }: DestinationView): Line[] {
       ]
     }),
   )
+  if (oauthClientSecret === null) return certificates
+  return [...certificates, [loginLabels.oauthClientSecret, `fingerprint ${oauthClientSecret.fingerprint}`]]
 }
 
 function stateOf({ enabled, pause }: DestinationView): string {
@@ -140,6 +142,7 @@ export interface EndpointFlags {
   clientCertFile?: string | false
   clientKeyFile?: string
   caFile?: string | false
+  oauthClientSecretFile?: string
 }
 
 /** The flags that carry secrets; `create` and `update` have them alike. */
@@ -194,6 +197,9 @@ function addLoginFlags(command: Command): Command {
         'certificates of authorities that its requests trust beside all others, in PEM form',
       ),
     )
+    .addOption(
+      new Option('--oauth-client-secret-file <file>', 'the secret of the OAuth2 client, less the line’s end'),
+    )
 }
 
 function addNoLoginFlags(command: Command): Command {
@@ -203,7 +209,8 @@ function addNoLoginFlags(command: Command): Command {
 }
 
 /** What the flags say of a login, as a request has it. Throws `usage`. */
-function givenLogin({ clientCertFile, clientKeyFile, caFile }: EndpointFlags) {
+function givenLogin(flags: EndpointFlags) {
+  const { clientCertFile, clientKeyFile, caFile, oauthClientSecretFile } = flags
   const file = (name: string | false | undefined, flag: string) =>
     typeof name === 'string' ? contentOf(name, flag) : name === false ? null : undefined
   const clientCert = file(clientCertFile, '--client-cert-file')
@@ -211,6 +218,7 @@ function givenLogin({ clientCertFile, clientKeyFile, caFile }: EndpointFlags) {
     clientCert,
     clientKey: clientCert === null ? null : file(clientKeyFile, '--client-key-file'),
     ca: file(caFile, '--ca-file'),
+    oauthClientSecret: file(oauthClientSecretFile, '--oauth-client-secret-file'),
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }
@@ -322,6 +330,7 @@ const names = {
   clientCert: '--client-cert-file',
   clientKey: '--client-key-file',
   ca: '--ca-file',
+  oauthClientSecret: '--oauth-client-secret-file',
 }
 
 const page: CommandShape = { text: (view: DestinationView) => pageOf(view) }

@@ -69,6 +69,7 @@ export const destinationSchema = z
     clientCert: shownCertificates.nullable().describe('What its requests identify themselves with over TLS.'),
     clientKey: shownSecret.nullable().describe('The key of that certificate.'),
     ca: shownCertificates.nullable().describe('Whom its requests trust beside all others.'),
+    oauthClientSecret: shownSecret.nullable().describe('Of `oauthClientId`.'),
     ...optionsShape,
     urls: z.array(
       z.object({
@@ -104,6 +105,7 @@ function destinationView(
     clientCert: login.clientCert && certificatesOf(login.clientCert),
     clientKey: login.clientKey && shownOf(login.clientKey),
     ca: login.ca && certificatesOf(login.ca),
+    oauthClientSecret: login.oauthClientSecret && shownOf(login.oauthClientSecret),
     ...options,
     urls: destination.urls.map((url, index) => ({
       number: index + 1,
@@ -205,7 +207,8 @@ export function destinationFor(role: Role, destination: Destination): Destinatio
   const urls = destination.urls.map((each) => ({ ...each, url: urlFor(role, each.url) }))
   const { options } = destination
   const body = options.body && Object.fromEntries(Object.keys(options.body).map((type) => [type, hidden]))
-  return { ...destination, urls, options: { ...options, body } }
+  const oauthTokenUrl = options.oauthTokenUrl && urlFor(role, options.oauthTokenUrl)
+  return { ...destination, urls, options: { ...options, body, oauthTokenUrl } }
 }
 
 /** The settings that an operation works with for a caller of that role: a reader finds URLs as a reader may see them. */

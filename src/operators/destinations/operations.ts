@@ -59,6 +59,11 @@ const loginGiven: Record<LoginName, z.ZodOptional<z.ZodNullable<z.ZodString>>> =
     .describe(
       'Certificates of authorities in PEM form that its requests trust beside all others. Kept encrypted.',
     ),
+  oauthClientSecret: z
+    .string()
+    .nullable()
+    .optional()
+    .describe('Of `oauthClientId`, 1-1,024 bytes. Kept encrypted and never shown again.'),
 }
 
 const maxSources = 1_000
@@ -177,6 +182,7 @@ const updateFlags = {
   clientCert: null,
   clientKey: null,
   ca: null,
+  oauthClientSecret: null,
   enabled: '!disabled',
 } as const
 

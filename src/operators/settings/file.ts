@@ -233,6 +233,7 @@ const variableParts: Readonly<Record<LoginName, string>> = {
   clientCert: 'client_cert',
   clientKey: 'client_key',
   ca: 'ca',
+  oauthClientSecret: 'oauth',
 }
 
 class VariableNames {

@@ -25,6 +25,7 @@ export function readLogin(given: GivenLogin, now: number): ReadLogin {
     const text = given[name]
     read.texts[name] = text
     if (typeof text !== 'string') continue
+    if (name === 'oauthClientSecret') continue
     const found = name === 'clientKey' ? keyOf(text) : certificatesOf(text, now)
     if (typeof found === 'string') {
       read.faults.push(fault('usage', name, `the ${loginLabels[name]} ${found}`))

@@ -142,7 +142,8 @@ function wordsOf(step: Step): [what: string, text: string] {
     const { attempt, urlId, outcome, status, durationMs, detail } = step
     const took = durationMs === null ? '' : ` after ${Math.round(durationMs)} ms`
     const came = status === null ? outcome : `${outcome} ${status}`
-    if (outcome === 'deferred') return ['put off', `at URL ${urlId}: ${detail ?? 'no attempt now'}`]
+    if (outcome === 'deferred' || outcome === 'no_token')
+      return ['put off', `at URL ${urlId}: ${detail ?? 'no attempt now'}`]
     return [
       `attempt ${attempt ?? '?'}`,
       `at URL ${urlId}: ${came}${took}${detail === null ? '' : `, ${detail}`}`,

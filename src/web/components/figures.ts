@@ -71,6 +71,7 @@ const words: Record<string, string> = {
   tls: 'TLS not trusted',
   blocked: 'address not allowed',
   proxy: 'stopped at the proxy',
+  no_token: 'no token for the login',
   network: 'no connection',
   timeout: 'no answer in time',
   not_attempted: 'never attempted',

@@ -29,6 +29,8 @@ const gaugesOf = (endpoints: readonly EndpointGauges[]): ForwarderGauges => ({
   notSetUp: () => endpoints.map(({ destinationId }) => destinationId),
   gone: () => endpoints,
   waiting: () => [],
+  withoutToken: () => [],
+  certificates: () => [],
   pauses: () => endpoints.map(({ destinationId }, index) => ({ destinationId, since: 5_000_000 - index })),
   settingsVersion: () => 0,
 })

@@ -162,6 +162,8 @@ test('gauges are evaluated when the page is read', () => {
       { topic: 'webhooks.retry.10s', partition: 0, isRetry: true, ageMs: 9_000, overdueMs: 0 },
       { topic: 'webhooks.retry.10s', partition: 1, isRetry: true, ageMs: 12_500, overdueMs: 2_500 },
     ],
+    withoutToken: () => ['crm'],
+    certificates: () => [{ destinationId: 'crm', of: 'client', expiresAt: 7_000 }],
     pauses: () => [{ destinationId: 'crm', since: 1_000_000 }],
     settingsVersion: () => 0,
   })
@@ -178,6 +180,9 @@ test('gauges are evaluated when the page is read', () => {
   assert.equal(samples.get('postrider_consumer_lag{topic="analytics.calls",partition="4"}'), 12)
   assert.equal(samples.get('postrider_destination_not_set_up{destination="typo"}'), 1)
   assert.equal(samples.get('postrider_destination_paused{destination="crm"}'), 1)
+  assert.equal(samples.get('postrider_destination_without_token{destination="crm"}'), 1)
+  const expiry = 'postrider_destination_certificate_expiry_seconds'
+  assert.equal(samples.get(`${expiry}{destination="crm",certificate="client"}`), 7)
   assert.equal(samples.get('postrider_destination_held_until_seconds{destination="crm"}'), 1_500)
   assert.equal(samples.get('postrider_endpoint_down{destination="crm",url_id="u1"}'), 0)
   assert.equal(samples.get('postrider_endpoint_down{destination="crm",url_id="u2"}'), 1)

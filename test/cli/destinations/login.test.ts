@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { temporaryFolder } from '../../support/deployment/rig.ts'
 import { makeSettingsCli } from '../../support/deployment/settings-cli.ts'
+import { oidcSecret, startOidcProvider } from '../../support/oidc.ts'
+import { startReceiver } from '../../support/receivers.ts'
 import { createAuthority } from '../../support/secured/certificates.ts'
 
 const [oldKey, newKey] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
@@ -151,4 +153,48 @@ test('a settings file refers to a login by variables: it stays where they are no
   await fileOf('settings.yml', exported.replaceAll(/^ +(clientCert|clientKey|ca): .*\n/gm, ''))
   assert.match(await run('settings', 'apply', file), /1 change applied/)
   assert.equal(await subjects(), undefined)
+})
+
+test('OAuth2 is set as a whole, used by test, hidden by a dry run, exported by a variable, and taken away as a whole', async (t) => {
+  const env = { SECRETS_KEY: oldKey, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' }
+  const { cli, run, fileOf, update } = await open(t, env)
+  const provider = await startOidcProvider(t)
+  const receiver = await startReceiver(t)
+  const secretFile = await fileOf('secret.txt', `${oidcSecret}\n`)
+  const { tokenUrl, clientId } = provider.login
+  const fails = async (pattern: RegExp, ...args: string[]) => {
+    const { status, stderr } = await update(...args)
+    assert.match(stderr, pattern)
+    assert.ok(status !== 0 && !stderr.includes(oidcSecret))
+  }
+  const [url, id] = [
+    ['--oauth-token-url', tokenUrl],
+    ['--oauth-client-id', clientId],
+  ]
+  const secret = ['--oauth-client-secret-file', secretFile]
+  await fails(/a token URL needs a client id; a token URL needs a client secret/, ...url)
+  await fails(/a token URL is needed for what else is set of OAuth2/, ...id, ...secret)
+  await fails(/the token URL is not an absolute URL/, '--oauth-token-url', 'id.test', ...id, ...secret)
+  const all = [...url, ...id, ...secret, '--oauth-scope', 'calls']
+  await fails(/OAuth2 makes the Authorization header/, ...all, '--header', '1:authorization: Basic YTpi')
+  const set = await update(...all, '--url', receiver.url)
+  assert.equal(set.status, 0, set.stderr)
+  assert.match(set.stdout, /oauth2 client secret +fingerprint [0-9a-f]{12}/i)
+  await fails(/OAuth2 makes the Authorization header/, '--header', '1:authorization: Basic YTpi')
+
+  assert.match(await run('destinations', 'test', 'crm'), /^1 +success +200 /m)
+  const [request] = await receiver.waitFor(1)
+  assert.equal(request!.headers.authorization, `Bearer ${provider.issued[0]}`)
+  const dry = await run('destinations', 'test', 'crm', '--dry-run')
+  assert.match(dry, /^Authorization: Bearer \[not shown\]$/m)
+  assert.equal(receiver.requests.length, 1)
+  assert.match(await run('settings', 'export'), /oauthClientSecret: \$\{POSTRIDER_SECRET_CRM_OAUTH\}/)
+  await provider.stop()
+  const away = await cli.run('destinations', 'test', 'crm')
+  assert.match(away.stdout, /^1 +no_token +- .*gives no token/m)
+
+  assert.equal((await update('--no-oauth-token-url')).status, 0)
+  const [view] = await cli.json('destinations', 'show', 'crm')
+  const none = { oauthTokenUrl: null, oauthClientId: null, oauthScope: null, oauthClientSecret: null }
+  assert.partialDeepStrictEqual(view, none)
 })

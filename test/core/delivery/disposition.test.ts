@@ -10,7 +10,13 @@ import {
   type RetryPolicy,
   type Round,
 } from '../../../src/core/delivery/disposition.ts'
-import { canRetry, deferredOutcome, outcomeKinds, type Outcome } from '../../../src/core/delivery/outcome.ts'
+import {
+  canRetry,
+  deferredOutcome,
+  isPutOff,
+  outcomeKinds,
+  type Outcome,
+} from '../../../src/core/delivery/outcome.ts'
 
 const second = 1_000
 const minute = 60 * second
@@ -95,6 +101,7 @@ const oneUrl: [what: string, outcome: Outcome, then: Disposition][] = [
   ['an address that is not allowed', outcome('blocked'), retry('10s')],
   ['a proxy that fails', outcome('proxy'), retry('10s')],
   ['deferred', deferred, retry('10s', ['u1'], { deferred: true })],
+  ['no token', outcome('no_token'), retry('10s', ['u1'], { deferred: true })],
 ]
 for (const [what, result, then] of oneUrl) {
   test(`one URL: ${what} → ${then.kind === 'dead_letter' ? `dead letter ${then.reason}` : then.kind}`, () => {
@@ -130,12 +137,14 @@ test('what could never be sent ends with its window by that reason, also if it w
   assert.equal(reason([outcome('proxy'), outcome('timeout')]), 'expired')
   assert.equal(reason([outcome('timeout')], ['tls']), 'expired')
   assert.equal(reason([deferred], ['tls']), 'tls')
+  assert.equal(reason([outcome('no_token')], ['timeout']), 'no_token')
   assert.equal(reason([deferred, outcome('tls')], ['network', 'network']), 'expired')
   // What is final does not count: it is not tried any more.
   assert.equal(reason([status(404), outcome('tls')]), 'tls')
   const delivery = { attempts: 1, endpointIds: ['u1'], outcomes: earlier('blocked') }
   assert.equal(expiryReason(delivery), 'blocked')
   assert.equal(expiryReason({ ...delivery, attempts: 0 }), 'not_attempted')
+  assert.equal(expiryReason({ ...delivery, attempts: 0, outcomes: earlier('no_token') }), 'no_token')
   assert.equal(expiryReason({ ...delivery, outcomes: [] }), 'expired')
 })
 
@@ -252,8 +261,8 @@ const anyOutcome: fc.Arbitrary<Outcome> = fc
     retryAfterMs: fc.option(fc.oneof(fc.integer({ min: 0, max: 6 * hour }), fc.maxSafeNat())),
   })
   .map(({ kind, code, retryAfterMs }) =>
-    kind === 'deferred'
-      ? deferred
+    isPutOff(kind)
+      ? { ...deferred, kind }
       : outcome(kind, { status: kind === 'status_4xx' ? code : null, retryAfterMs }),
   )
 const anyPolicy: fc.Arbitrary<RetryPolicy> = fc.record({
@@ -273,7 +282,7 @@ const anyRound: fc.Arbitrary<Round> = fc
     sinceScheduled: fc.nat(5 * hour),
   })
   .map(({ outcomes, earlierAttempts, timesScheduled, sinceAttempt, sinceScheduled }) => {
-    const attempts = earlierAttempts + (outcomes.some(({ kind }) => kind !== 'deferred') ? 1 : 0)
+    const attempts = earlierAttempts + (outcomes.some(({ kind }) => !isPutOff(kind)) ? 1 : 0)
     return round(outcomes, {
       attempts,
       timesScheduled,
@@ -316,10 +325,11 @@ test('a delivery expires only if no tier fits, and is not_attempted only if it w
       const next = decide(given, any)
       if (next.kind !== 'dead_letter') return
       const canBeRetried = given.outcomes.some((each) => canRetry(each.outcome))
-      const endReasons = ['expired', 'not_attempted', 'tls', 'blocked', 'proxy']
+      const endReasons = ['expired', 'not_attempted', 'tls', 'blocked', 'proxy', 'no_token']
       assert.equal(canBeRetried, endReasons.includes(next.reason))
       if (!canBeRetried) return
-      assert.equal(next.reason === 'not_attempted', given.attempts === 0)
+      if (next.reason === 'not_attempted') assert.equal(given.attempts, 0)
+      else assert.ok(given.attempts > 0 || next.reason === 'no_token')
       assert.ok(given.now + any.tiers[0]!.delayMs > began(given) + any.windowMs)
     }),
     { numRuns: 500 },
@@ -362,7 +372,7 @@ test('whatever its endpoints answer, a delivery ends within the window and no at
           assert.ok(++rounds < 20_000, 'it never ends')
           const results = answers[rounds % answers.length]!
           const outcomes = ids.map((endpointId, index) => ({ endpointId, outcome: results[index]! }))
-          if (outcomes.some((each) => each.outcome.kind !== 'deferred')) {
+          if (outcomes.some((each) => !isPutOff(each.outcome.kind))) {
             attempts++
             firstAttemptAt ??= now
           }

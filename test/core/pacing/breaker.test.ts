@@ -136,6 +136,7 @@ test('timeouts, 5xx and network errors count as failures, other answers as succe
     tls: 'failure',
     blocked: 'failure',
     proxy: null,
+    no_token: null,
     deferred: null,
   })
 })

@@ -126,6 +126,10 @@ test('each option can be set and taken away, and stays as it is when it is not n
     proxy: 'http://proxy.test:3128',
     retryWindow: '30m',
     retryTiers: ['10s', '1m'],
+    oauthTokenUrl: 'https://id.test/token',
+    oauthClientId: 'postrider',
+    oauthScope: 'calls',
+    oauthAudience: 'https://api.test/',
   }
   assert.deepEqual(editOptions(defaultOptions, set), set)
   assert.deepEqual(editOptions(set, {}), set)

@@ -53,9 +53,11 @@ test('what no batch can be is refused and named', () => {
 
 test('a request of several calls has nothing that is of one call', () => {
   const conflicts = (edit: object, hasHoles = false) =>
-    optionsConflicts('usage', { ...defaultOptions, batch: 10, ...edit }, { isSigned: true, hasHoles }).map(
-      ({ message }) => message,
-    )
+    optionsConflicts(
+      'usage',
+      { ...defaultOptions, batch: 10, ...edit },
+      { isSigned: true, hasHoles, hasClientSecret: false, hasAuthorization: false },
+    ).map(({ message }) => message)
   assert.deepEqual(conflicts({}), [])
   assert.deepEqual(conflicts({ contentType: 'form', traceContext: true }, true), [
     'a form holds one call',

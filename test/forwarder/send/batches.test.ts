@@ -261,7 +261,7 @@ test('whatever is asked and answered, one user’s calls stay in order, each has
       }
       const answer = (kind: 'success' | 'status_4xx' | 'timeout', which: number) => {
         const { length } = client.onWire
-        if (length > 0) client.answer(kind, client.onWire[which % length]!.request.idempotencyKey)
+        if (length > 0) client.answer(kind, client.onWire[which % length]!.request.idempotencyKey!)
       }
       engine.atAttempt = ({ active }) => {
         const { id } = active.delivery

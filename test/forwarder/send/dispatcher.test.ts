@@ -9,7 +9,7 @@ import type { DestinationRuntime } from '../../../src/forwarder/plan/destination
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { DestinationLimiter } from '../../../src/forwarder/destination-limits.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
-import { Engine, FakeClient, nothingHeld } from '../fakes.ts'
+import { Engine, FakeClient, FakeLogin, nothingHeld } from '../fakes.ts'
 
 const ids = (deliveries: readonly ActiveDelivery[]) => deliveries.map(({ delivery }) => delivery.id)
 /** A clock that the test moves. */
@@ -678,6 +678,33 @@ test('an exception while recording an attempt fails only that delivery', () => {
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
+test('deliveries wait for a token that is asked for, are deferred while none is to be had, and go once there is one', async () => {
+  const engine = new Engine({ inFlight: 2 })
+  const crm = engine.destination('crm')
+  const [endpoint] = crm.endpoints
+  const client = new FakeClient()
+  const login = (client.login = new FakeLogin())
+  endpoint!.use({ webhook: { url: 'with a login', headers: {} }, client })
+  const { breaker } = endpoint!
+  engine.admit('first', crm)
+  engine.admit('second', crm)
+  assert.deepEqual([client.sent, ids(engine.settled)], [[], []])
+  assert.ok(login.begun > 0 && !endpoint!.isIdle)
+  login.become('https://id.test answers 503')
+  while (endpoint!.queued > 0) await turn()
+  engine.admit('comes', crm)
+  engine.admit('comes due', crm, { retry: ['u1'] })
+  assert.deepEqual(ids(engine.settled), ['first', 'second', 'comes', 'comes due'])
+  assert.deepEqual(new Set(engine.deferrals), new Set(['no_token']))
+  assert.deepEqual([client.sent, endpoint!.breaker, endpoint!.inFlight], [[], breaker, 0])
+  assert.equal(endpoint!.recent.lastFailure?.outcome.kind, 'no_token')
+  login.become(null)
+  engine.admit('again', crm)
+  assert.deepEqual(client.sent, ['again'])
+  assert.deepEqual(engine.logins, ['https://id.test answers 503', null])
+  assert.equal(endpoint!.recent.downSince, null)
+})
+
 test('an endpoint that is not set up defers new and waiting deliveries, and resumes once it is set up', async () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
@@ -815,7 +842,7 @@ test('a request whose connection ended goes out once more only while its calls a
   const engine = new Engine()
   engine.admit('a', engine.destination('crm'))
   const client = engine.client('crm')
-  const sendAgain = () => client.onWire[0]!.sink.sendAgain!()
+  const sendAgain = () => client.onWire[0]!.sink.sendAgain!('connection')
   assert.equal(sendAgain(), true)
   engine.owner.rejoining = true
   assert.equal(sendAgain(), false)

@@ -10,10 +10,11 @@ import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
 import { Engine } from '../fakes.ts'
 
 const states = Object.keys(endpointTransitions) as EndpointState[]
-const events: EndpointEvent[] = ['set_up', 'unset', 'shed', 'drained', 'remove']
+const events: EndpointEvent[] = ['set_up', 'unset', 'token_lost', 'token_got', 'shed', 'drained', 'remove']
 /** How an endpoint that is open gets there. */
 const ways: Record<EndpointState, EndpointEvent[]> = {
   not_set_up: ['unset'],
+  no_token: ['token_lost'],
   open: [],
   shedding: ['shed'],
   removed: ['remove'],

@@ -72,6 +72,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         breakerChanged: () => {},
         sentAgain: () => {},
         batchRefused: () => {},
+        loginChanged: () => {},
       },
       blocked: (endpoint) => headOfLineMonitor.check(endpoint, now),
       stirred: (endpoint) => routing.stirred(endpoint),

@@ -1,6 +1,13 @@
 import kafkajs, { type AuthenticationProviderArgs, type Mechanism } from 'kafkajs'
 import type { Dispatcher } from 'undici'
 import type { KafkaOAuth } from '../../../config/kafka-security.ts'
+import {
+  clientLogin,
+  jsonObject,
+  refusalIn,
+  tokenForm,
+  tokenIn,
+} from '../../../core/login/client-credentials.ts'
 import { messageOf } from '../../../errors.ts'
 
 const { KafkaJSError } = kafkajs
@@ -43,8 +50,6 @@ const minRenewalMs = 15_000
 /** Where the answer does not say how long its token lives. */
 const unknownLifetimeMs = 60_000
 const maxAnswerBytes = 256 * 1_024
-/** Of what the endpoint gives as its reason. */
-const maxSaidLength = 300
 
 /**
  * Tokens of the client credentials grant (RFC 6749, 4.4). One is asked for when there is none that is fresh; logins that
@@ -78,9 +83,7 @@ export class OAuthTokens {
 
   async #ask(): Promise<Token> {
     const { tokenUrl, clientId, clientSecret, scope } = this.#login
-    const form = new URLSearchParams({ grant_type: 'client_credentials', ...(scope && { scope }) })
-    // Basic authentication of both in form encoding (RFC 6749, 2.3.1): what every endpoint has to take.
-    const credentials = [clientId, clientSecret].map(formEncoded).join(':')
+    const credentials = clientLogin(clientId, clientSecret)
     const askedAt = this.#now()
     let status: number
     let text: string
@@ -94,7 +97,7 @@ export class OAuthTokens {
           authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
           'content-type': 'application/x-www-form-urlencoded',
         },
-        body: form.toString(),
+        body: tokenForm({ scope }),
         signal: AbortSignal.timeout(this.#timeoutMs),
       })
       status = answer.statusCode
@@ -102,25 +105,23 @@ export class OAuthTokens {
     } catch (error) {
       throw unreachable(tokenUrl, error, this.#timeoutMs)
     }
-    const fields = jsonObject(text)
-    if (status !== 200) throw this.#refusal(status, fields)
-    const { access_token: value, expires_in: seconds } = fields
-    if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value))
+    if (status !== 200) throw this.#refusal(status, text)
+    const found = tokenIn(text)
+    if (found === null)
       throw new TokenError(
         true,
         `${tokenUrl} answers 200 without an access_token: check KAFKA_SASL_OAUTH_TOKEN_URL`,
       )
-    const lifetimeMs = Number(seconds) > 0 ? Number(seconds) * 1_000 : unknownLifetimeMs
+    const { token: value } = found
+    const lifetimeMs = found.lifetimeMs ?? unknownLifetimeMs
     const renewalMs = Math.max(lifetimeMs * renewalShare, minRenewalMs)
     return { value, freshUntil: askedAt + lifetimeMs - renewalMs }
   }
 
-  #refusal(status: number, fields: Record<string, unknown>): TokenError {
+  #refusal(status: number, text: string): TokenError {
     const { tokenUrl, clientId } = this.#login
-    const { error, error_description: description } = fields
-    const code = typeof error === 'string' ? error : null
-    const said = [code, description].filter((text) => typeof text === 'string').join(': ')
-    const answer = `${status}${said && ` (${said.replace(/\s+/g, ' ').slice(0, maxSaidLength)})`}`
+    const { code, said } = refusalIn(text)
+    const answer = `${status}${said && ` (${said})`}`
     if (status >= 500 || status === 429 || status === 408)
       return new TokenError(false, `no token for the brokers: ${tokenUrl} answers ${answer}`)
     const check =
@@ -142,8 +143,6 @@ export function subjectOfToken(token: string): string | null {
   return typeof claims.sub === 'string' ? claims.sub : null
 }
 
-const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
-
 async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
   let text = ''
   body.setEncoding('utf8')
@@ -152,15 +151,6 @@ async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
     if (text.length > maxAnswerBytes) throw new Error(`the answer has more than ${maxAnswerBytes} bytes`)
   }
   return text
-}
-
-function jsonObject(text: string): Record<string, unknown> {
-  try {
-    const value = JSON.parse(text) as unknown
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-  } catch {
-    return {}
-  }
 }
 
 /** Errors of TLS that say that a certificate is not good, which does not change by itself. */
