@@ -131,7 +131,7 @@ export function pairFor(
 
 /** Undefined when all is as it is to be. */
 export function loginEditFor(
-  { login }: WantedDestination,
+  { login, options }: WantedDestination,
   current: Destination | undefined,
   notes: SecretNotes,
 ): LoginEdit | undefined {
@@ -139,7 +139,9 @@ export function loginEditFor(
   const isSameIn = (name: LoginName) => {
     const [wanted, there] = [login[name], current?.login[name] ?? null]
     if (wanted === null) return there === null
-    return there !== null && (wanted.given === null || wanted.given.equals(there))
+    // It is bound to its token URL.
+    const isMoved = name === 'oauthClientSecret' && options.oauthTokenUrl !== current?.options.oauthTokenUrl
+    return there !== null && (wanted.given === null || (wanted.given.equals(there) && !isMoved))
   }
   const edit: Record<string, NewSecret | null> = {}
   for (const name of loginNames) {

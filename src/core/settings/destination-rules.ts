@@ -52,7 +52,7 @@ export function decideDestinationCreate(
     state,
   )
   const signing = editSecrets({ sharedSecret }, unsigned, id)
-  const login = editLogin(command.login ?? {}, id)
+  const login = editLogin(command.login ?? {}, { id, tokenUrl: options.oauthTokenUrl ?? null })
   const isTaken = state.destinations.has(id)
   const faults = [
     ...idFaults(id),
@@ -103,7 +103,17 @@ export function decideDestinationUpdate(
   const optionsChange = Object.keys(givenOptions(options)).length > 0
   const { secrets, faults: secretFaults } = editSecrets(command, current, id)
   const losesOAuth = options.oauthTokenUrl === null && current.login.oauthClientSecret !== null
-  const login = editLogin({ ...command.login, ...(losesOAuth && { oauthClientSecret: null }) }, id)
+  const { oauthTokenUrl: tokenUrl = current.options.oauthTokenUrl } = options
+  const login = editLogin(
+    { ...command.login, ...(losesOAuth && { oauthClientSecret: null }) },
+    { id, tokenUrl },
+  )
+  // It was meant for the one that there was.
+  const isSecretElsewhere =
+    current.login.oauthClientSecret !== null &&
+    !login.change?.oauthClientSecret &&
+    tokenUrl !== null &&
+    canonicalUrl(tokenUrl) !== canonicalUrl(current.options.oauthTokenUrl ?? '')
   const changes = [name, sourceIds].some((given) => given !== undefined) || urlsChange || optionsChange
   const edited = editUrls(
     { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls, hostRefusal },
@@ -120,6 +130,12 @@ export function decideDestinationUpdate(
     ...optionsFaults(options),
     ...ownScheduleFaults(options, current.options, retryPolicy),
     ...tokenUrlFaults(options.oauthTokenUrl, hostRefusal),
+    ...faultIf(
+      isSecretElsewhere,
+      'usage',
+      'oauthClientSecret',
+      'another token URL needs the client secret again: it is bound to the one that there was',
+    ),
     ...(secrets || optionsChange || login.change || urlsChange
       ? optionsConflicts('conflict', editOptions(current.options, options), {
           isSigned: (secrets ?? current).sharedSecret !== null,

@@ -38,7 +38,7 @@ export function editedLogin(login: Login, change: LoginChange): Login {
 /** What an edit changes; null where that is nothing. */
 export function editLogin(
   edit: LoginEdit,
-  destinationId: string,
+  destination: { id: string; tokenUrl: string | null },
 ): { change: LoginChange | null; faults: Fault[] } {
   const { clientCert, clientKey } = edit
   const isWhole =
@@ -67,7 +67,7 @@ export function editLogin(
     const secret = edit[name]
     if (secret === undefined) continue
     change[name] = secret && {
-      ...secret.seal(loginPlace(destinationId, name)),
+      ...secret.seal(loginPlace(destination, name)),
       ...('certificates' in secret && { certificates: secret.certificates }),
     }
   }

@@ -31,10 +31,11 @@ export function activeSecrets({ sharedSecret, earlierSecret }: Secrets): SealedS
 
 /** Everything of a destination that is kept encrypted, each with its place. */
 export function placedSecrets(destination: Destination): { place: SecretPlace; sealed: SealedSecret }[] {
-  const { id, urls, login } = destination
+  const { id, urls, login, options } = destination
+  const owner = { id, tokenUrl: options.oauthTokenUrl }
   return [
     ...activeSecrets(destination).map((sealed) => ({ place: sharedSecretPlace(id), sealed })),
-    ...loginSecrets(login).map(({ name, sealed }) => ({ place: loginPlace(id, name), sealed })),
+    ...loginSecrets(login).map(({ name, sealed }) => ({ place: loginPlace(owner, name), sealed })),
     ...urls.flatMap(({ url, headers }) =>
       headers.map(({ name, value }) => ({ place: headerPlace(id, url, name), sealed: value })),
     ),
@@ -130,7 +131,8 @@ export function resealedPlaces(
   const { id } = destination
   const to = (at: SecretPlace, sealed: SealedSecret | null) =>
     resealed.find(({ place, from }) => place === at && isSame(from, sealed))?.to
-  const login = resealedLogin(destination.login, (name, sealed) => to(loginPlace(id, name), sealed))
+  const owner = { id, tokenUrl: destination.options.oauthTokenUrl }
+  const login = resealedLogin(destination.login, (name, sealed) => to(loginPlace(owner, name), sealed))
   const shared = sharedSecretPlace(id)
   const places: ResealedPlaces = {
     sharedSecret: to(shared, destination.sharedSecret),

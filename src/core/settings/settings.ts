@@ -34,8 +34,16 @@ export const sharedSecretPlace = (destinationId: string): SecretPlace =>
 export const headerPlace = (destinationId: string, url: string, name: string): SecretPlace =>
   JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])
 
-export const loginPlace = (destinationId: string, name: LoginName): SecretPlace =>
-  JSON.stringify(['login', name, destinationId])
+/** The secret of OAuth2 goes to the token URL, so it belongs to that: it must not come out at another one. */
+export const loginPlace = (
+  { id, tokenUrl }: { id: string; tokenUrl: string | null },
+  name: LoginName,
+): SecretPlace =>
+  JSON.stringify(
+    name === 'oauthClientSecret'
+      ? ['login', name, id, tokenUrl && canonicalUrl(tokenUrl)]
+      : ['login', name, id],
+  )
 
 /** What may be shown of a certificate, whose text is kept encrypted. */
 export const certificateFacts = z.object({

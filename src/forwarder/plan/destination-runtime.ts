@@ -200,7 +200,8 @@ export function targetOf(
 
 function tlsOf(id: string, login: Destination['login'], open: OpenSecret): TlsLogin | null {
   if (login === noLogin) return null
-  const opened = (name: LoginName) => login[name] && open(login[name], loginPlace(id, name))
+  const owner = { id, tokenUrl: null }
+  const opened = (name: LoginName) => login[name] && open(login[name], loginPlace(owner, name))
   const [cert, key, ca] = [opened('clientCert'), opened('clientKey'), opened('ca')]
   return cert === null && ca === null ? null : { cert, key, ca }
 }
@@ -215,7 +216,7 @@ function oauthOf(
   if (tokenUrl === null) return null
   if (clientId === null || oauthClientSecret === null)
     throw new Error('it has a token URL, and no client id or no client secret')
-  const clientSecret = open(oauthClientSecret, loginPlace(owner, 'oauthClientSecret'))
+  const clientSecret = open(oauthClientSecret, loginPlace({ id: owner, tokenUrl }, 'oauthClientSecret'))
   return { owner, tokenUrl, clientId, clientSecret, scope: oauthScope, audience: oauthAudience }
 }
 

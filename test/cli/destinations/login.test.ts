@@ -181,6 +181,7 @@ test('OAuth2 is set as a whole, used by test, hidden by a dry run, exported by a
   assert.equal(set.status, 0, set.stderr)
   assert.match(set.stdout, /oauth2 client secret +fingerprint [0-9a-f]{12}/i)
   await fails(/OAuth2 makes the Authorization header/, '--header', '1:authorization: Basic YTpi')
+  await fails(/needs the client secret again/, '--oauth-token-url', receiver.url)
 
   assert.match(await run('destinations', 'test', 'crm'), /^1 +success +200 /m)
   const [request] = await receiver.waitFor(1)
