@@ -1,4 +1,4 @@
-import { replayTier, type TopicNames } from './topics.ts'
+import { replayTier, strictTier, type TopicNames } from './topics.ts'
 
 /**
  * What may be done with a topic or group, by Kafka's own names. READ and WRITE of a resource include
@@ -34,7 +34,7 @@ export interface DeploymentNames {
  */
 export function partPermissions(part: SecuredPart, names: DeploymentNames): Permission[] {
   const { topics, groupId } = names
-  const retryTiers = names.tiers.map((tier) => topics.retry(tier))
+  const retryTiers = [...names.tiers, strictTier.name].map((tier) => topics.retry(tier))
   const replays = topics.retry(replayTier.name)
   const tiers = [...retryTiers, replays]
   const { calls, deadLetters, deliveries, settings, memberships, erasures, suppressions } = topics

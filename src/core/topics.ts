@@ -12,6 +12,15 @@ export interface Tier {
  */
 export const replayTier: Tier = { name: 'replay', delayMs: 0 }
 
+/**
+ * Not a tier either: what keeps the order of a user's calls through failures lies here, the call that failed and behind it
+ * those that wait for it, in their order. Each says itself when it is due.
+ */
+export const strictTier: Tier = { name: 'strict', delayMs: 0 }
+
+/** Beside the tiers of the settings. */
+export const standingTiers: readonly Tier[] = [replayTier, strictTier]
+
 /** The names of all topics under one prefix (docs/architecture.md). */
 export interface TopicNames {
   calls: string
@@ -57,7 +66,8 @@ export function topicNames(prefix: string): TopicNames {
 export function tierOfTopic(names: TopicNames, topic: string): Tier | null {
   if (!topic.startsWith(names.retryPrefix)) return null
   const name = topic.slice(names.retryPrefix.length)
-  if (name === replayTier.name) return replayTier
+  const standing = standingTiers.find((tier) => tier.name === name)
+  if (standing) return standing
   const delayMs = parseDuration(name)
   return delayMs === null || delayMs === 0 ? null : { name, delayMs }
 }

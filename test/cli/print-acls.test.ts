@@ -19,7 +19,7 @@ test('permissions are printed as commands, grouped by part, with the name of eve
   const add = 'kafka-acls.sh --bootstrap-server 127.0.0.1:1,127.0.0.1:2 --add --allow-principal User:ann'
   assert.deepEqual(lines.slice(2, 8), [
     '# setup',
-    `${add} --operation Create --operation Describe --operation DescribeConfigs --topic analytics.calls --topic webhooks.retry.10s --topic webhooks.retry.2h --topic webhooks.retry.replay --topic webhooks.dead-letters --topic webhooks.deliveries --topic webhooks.settings --topic analytics.memberships --topic webhooks.erasures --topic webhooks.suppressions`,
+    `${add} --operation Create --operation Describe --operation DescribeConfigs --topic analytics.calls --topic webhooks.retry.10s --topic webhooks.retry.2h --topic webhooks.retry.strict --topic webhooks.retry.replay --topic webhooks.dead-letters --topic webhooks.deliveries --topic webhooks.settings --topic analytics.memberships --topic webhooks.erasures --topic webhooks.suppressions`,
     '# collector',
     `${add} --operation Read --operation Write --operation DescribeConfigs --topic analytics.calls`,
     `${add} --operation Read --operation DescribeConfigs --topic webhooks.settings --topic webhooks.suppressions`,

@@ -6,7 +6,8 @@ test('the name of a retry topic gives its tier and delay', () => {
   const names = topicNames('eu.')
   assert.deepEqual(tierOfTopic(names, 'eu.webhooks.retry.90s'), { name: '90s', delayMs: 90_000 })
   assert.deepEqual(tierOfTopic(names, names.retry('2h')), { name: '2h', delayMs: 7_200_000 })
-  assert.deepEqual(tierOfTopic(names, names.retry('replay')), { name: 'replay', delayMs: 0 })
+  for (const name of ['replay', 'strict'])
+    assert.deepEqual(tierOfTopic(names, names.retry(name)), { name, delayMs: 0 })
   for (const topic of [
     'webhooks.retry.10s',
     'eu.webhooks.retry.',

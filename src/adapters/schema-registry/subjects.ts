@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.ts'
-import { replayTier, topicNames } from '../../core/topics.ts'
+import { standingTiers, topicNames } from '../../core/topics.ts'
 import type { Registry } from './registry.ts'
 import { recordSchema, type RecordName } from './schemas.ts'
 
@@ -13,7 +13,7 @@ export function recordTopics(
   const topics = topicNames(config.topicPrefix)
   return [
     [topics.calls, 'analyticsCall'],
-    ...[...config.retryTiers, replayTier].map(({ name }): [string, RecordName] => [
+    ...[...config.retryTiers, ...standingTiers].map(({ name }): [string, RecordName] => [
       topics.retry(name),
       'retryDelivery',
     ]),

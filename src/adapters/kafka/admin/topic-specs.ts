@@ -1,7 +1,7 @@
 import type { Config } from '../../../config/config.ts'
 import { deliveriesKeptMs } from '../../../core/erasure/deletion-progress.ts'
 import { erasureKeptMs } from '../../../core/erasure/erasures.ts'
-import { replayTier, topicNames } from '../../../core/topics.ts'
+import { standingTiers, topicNames } from '../../../core/topics.ts'
 
 const dayMs = 86_400_000
 const megabyte = 1_048_576
@@ -53,7 +53,7 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
       },
       advised: { 'retention.ms': { min: 7 * dayMs } },
     },
-    ...[...config.retryTiers, replayTier].map(({ name, delayMs }) =>
+    ...[...config.retryTiers, ...standingTiers].map(({ name, delayMs }) =>
       whole(ordinary(names.retry(name), partitions.retry, delayMs + 7 * dayMs, 4 * megabyte)),
     ),
     {

@@ -86,7 +86,7 @@ export async function retryTopics(
   return (await admin.listTopics())
     .map((topic) => ({ topic, tier: tierOfTopic(names, topic) }))
     .filter((entry): entry is { topic: string; tier: Tier } => entry.tier !== null)
-    .sort((a, b) => a.tier.delayMs - b.tier.delayMs)
+    .sort((a, b) => a.tier.delayMs - b.tier.delayMs || (a.topic < b.topic ? -1 : 1))
 }
 
 async function create(admin: Admin, specs: readonly TopicSpec[], replicationFactor: number): Promise<void> {

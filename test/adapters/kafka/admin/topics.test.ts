@@ -98,6 +98,7 @@ test('setup creates every topic with exactly the specified settings, and a secon
       ['webhooks.retry.10s', 'created', 1],
       ['webhooks.retry.2h', 'created', 1],
       ['webhooks.retry.replay', 'created', 1],
+      ['webhooks.retry.strict', 'created', 1],
       ['webhooks.dead-letters', 'created', 1],
       ['webhooks.deliveries', 'created', 1],
       ['webhooks.settings', 'created', 1],
@@ -111,6 +112,7 @@ test('setup creates every topic with exactly the specified settings, and a secon
     'webhooks.retry.10s': [7 * day + 10_000, 4_194_304, 'delete'],
     'webhooks.retry.2h': [7 * day + 7_200_000, 4_194_304, 'delete'],
     'webhooks.retry.replay': [7 * day, 4_194_304, 'delete'],
+    'webhooks.retry.strict': [7 * day, 4_194_304, 'delete'],
     'webhooks.dead-letters': [30 * day, 4_194_304, 'delete'],
     'webhooks.deliveries': [9 * day, 4_194_304, 'delete'],
     'webhooks.settings': [-1, null, 'delete'],
@@ -209,6 +211,7 @@ test('retry topics of tiers that are no longer configured are still found, with 
   )
   assert.deepEqual(await retryTopics(admin, prefix), [
     { topic: `${prefix}webhooks.retry.replay`, tier: { name: 'replay', delayMs: 0 } },
+    { topic: `${prefix}webhooks.retry.strict`, tier: { name: 'strict', delayMs: 0 } },
     { topic: `${prefix}webhooks.retry.10s`, tier: { name: '10s', delayMs: 10_000 } },
     { topic: `${prefix}webhooks.retry.90s`, tier: { name: '90s', delayMs: 90_000 } },
     { topic: `${prefix}webhooks.retry.2h`, tier: { name: '2h', delayMs: 7_200_000 } },
@@ -234,5 +237,5 @@ test('two concurrent setups both succeed', async (t) => {
 
 test('every topic has a specification', () => {
   const config = loadConfig({})
-  assert.equal(topicSpecs(config).length, 1 + config.retryTiers.length + 7)
+  assert.equal(topicSpecs(config).length, 1 + config.retryTiers.length + 8)
 })
