@@ -33,7 +33,9 @@ const record: FetchedRecord = {
   problem: null,
   header: () => null,
 }
-const noMetrics = { attempt() {}, deferral() {}, disposition() {}, deadLetter() {}, filtered() {} }
+const noMetrics = {
+  ...{ attempt() {}, deferral() {}, disposition() {}, deadLetter() {}, filtered() {}, released() {} },
+}
 
 /** What a forwarder does in the simulated world. */
 export interface World {
@@ -102,7 +104,7 @@ export class SimulatedForwarder {
         settle: (active) => this.#settle(active),
         isRevoked: () => false,
         isExpired: ({ delivery }) => isExpired(delivery, Date.now(), world.policy),
-        ...{ skip: never, hold: never, abandon: never },
+        ...{ skip: never, hold: never, park: never, abandon: never },
         fail: (_active, error) => {
           throw error
         },

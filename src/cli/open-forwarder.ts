@@ -7,8 +7,10 @@ import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
 import { GroupSource } from '../adapters/kafka/group/group-source.ts'
 import { Brokers } from '../adapters/kafka/link/brokers.ts'
 import { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
+import { readBetween } from '../adapters/kafka/read/read-range.ts'
 import { StretchReader } from '../adapters/kafka/read/stretch-reader.ts'
-import { topicRanges } from '../adapters/kafka/read/topic-offsets.ts'
+import { topicRanges, type OffsetRange } from '../adapters/kafka/read/topic-offsets.ts'
+import type { TopicRecord } from '../adapters/kafka/read/topic-record.ts'
 import { keyAndValueOf, RecordEncoder } from '../adapters/kafka/wire/record-encoder.ts'
 import { KafkaSink } from '../adapters/kafka/write/record-sink.ts'
 import type { Logger } from '../adapters/log.ts'
@@ -20,13 +22,15 @@ import type { KeyedRetryDelivery, KeyedTierRecord } from '../adapters/schema-reg
 import { createSecrets } from '../adapters/secrets.ts'
 import { transportOf } from '../adapters/webhook/transport.ts'
 import type { Config } from '../config/config.ts'
+import { isRun } from '../core/delivery/deferred-run.ts'
 import type { HeartbeatEndpoint } from '../core/ledger/heartbeat.ts'
 import { defaultBreakerLimits } from '../core/pacing/breaker.ts'
 import type { PaceBounds } from '../core/pacing/endpoint-pace.ts'
 import { defaultTrickle, queueWaitMs, startInFlightPerEndpoint } from '../core/pacing/limits.ts'
-import { tierOfTopic } from '../core/topics.ts'
-import { messageOf } from '../errors.ts'
+import { strictTier, tierOfTopic } from '../core/topics.ts'
+import { messageOf, PostriderError } from '../errors.ts'
 import { Forwarder } from '../forwarder/forwarder.ts'
+import type { ParkedPlace } from '../forwarder/send/strict-order.ts'
 import type { Encoders } from '../forwarder/settle/record-publisher.ts'
 import { partActor } from '../operators/settings/actor.ts'
 import { because, checkStart } from './check-start.ts'
@@ -117,6 +121,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     retries: sourceOf(`${config.groupId}.retries`, retryTopics),
     decoders: { calls: codecs.calls, retries: codecs.retries(config.retryTiers[0]!.name) },
     readCalls: (partition, offsets) => callReader.read(partition, offsets),
+    readParked: (ranges, take, signal) => readParked(options, ranges, take, signal),
     encoders: encodersOf(codecs),
     sink,
     settings,
@@ -187,6 +192,26 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   }
 }
 
+/** Reads what lies in the topic of parked calls. What is none is left to who sends them. */
+async function readParked(
+  { kafka, topics, codecs, log }: Context,
+  ranges: readonly OffsetRange[],
+  take: (found: ParkedPlace) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const codec = codecs.retries(strictTier.name)
+  const onRecord = async ({ partition, offset, key, value }: TopicRecord) => {
+    if (value === null) return
+    const delivery = await codec.decode(value).catch((error: unknown) => {
+      if (error instanceof PostriderError && error.code === 'undecodable') return null
+      throw error
+    })
+    if (delivery === null || isRun(delivery)) return
+    take({ partition, offset, key: key && key.toString('latin1'), delivery })
+  }
+  await readBetween(ranges, { kafka, topic: topics.retry(strictTier.name), log, onRecord, signal })
+}
+
 /** Resolves once every record that a forwarder writes can be encoded. */
 export async function readyToWrite(codecs: Codecs, config: Config): Promise<void> {
   await Promise.all([
@@ -194,7 +219,7 @@ export async function readyToWrite(codecs: Codecs, config: Config): Promise<void
     codecs.deadLetters.ready(),
     codecs.deliveries.ready(),
     codecs.settings.ready(),
-    ...config.retryTiers.map(({ name }) => codecs.retries(name).ready()),
+    ...[...config.retryTiers, strictTier].map(({ name }) => codecs.retries(name).ready()),
   ])
 }
 

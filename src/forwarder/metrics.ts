@@ -1,6 +1,7 @@
 // What the forwarder counts, and what is read from it at each scrape.
 import type { DeferralReason } from '../core/delivery/disposition.ts'
 import type { Outcome } from '../core/delivery/outcome.ts'
+import type { ReleaseReason } from '../core/ordering/strict-terms.ts'
 import type { DispositionLabel } from '../core/ledger/delivery-event.ts'
 import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'
 import type { PlanMode } from '../core/tracking-plan/tracking-plan.ts'
@@ -15,6 +16,8 @@ export interface DestinationMetrics {
   deferral(reason: DeferralReason, count?: number): void
   disposition(label: DispositionLabel, count?: number): void
   deadLetter(reason: string): void
+  /** A call that others of its user waited for was let go. */
+  released(reason: ReleaseReason): void
   /** Its condition left a call out; `isFault`: because it could not be evaluated. */
   filtered(isFault: boolean): void
 }

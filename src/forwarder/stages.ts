@@ -3,7 +3,7 @@ import type { PaceBounds } from '../core/pacing/endpoint-pace.ts'
 import { deliveriesPerSlot, maxBytesInFlight, minDeliveries } from '../core/pacing/limits.ts'
 import { noLogin } from '../core/settings/settings.ts'
 import type { CompileSchema } from '../core/tracking-plan/plan-check.ts'
-import type { TopicNames } from '../core/topics.ts'
+import { strictTier, type TopicNames } from '../core/topics.ts'
 import { Ledger } from './commit/ledger.ts'
 import { SettledVersion } from './commit/settled-version.ts'
 import { type AssignedPartition, waitingRecords, type WaitingRecord } from './consume/assigned-partition.ts'
@@ -30,6 +30,7 @@ import { Dispatcher } from './send/dispatcher.ts'
 import { HeadOfLineMonitor } from './send/head-of-line-monitor.ts'
 import { MemoryBudget } from './send/memory-budget.ts'
 import { Slots } from './send/slots.ts'
+import { StrictOrder, type StrictOrderParts } from './send/strict-order.ts'
 import type { WebhookTransport } from './send/webhook-transport.ts'
 import { RecordPublisher, type Encoders, type RecordSink } from './settle/record-publisher.ts'
 import { Settler } from './settle/settler.ts'
@@ -40,6 +41,7 @@ export interface ForwarderParts {
   retries: RecordSource
   decoders: Decoders
   readCalls: ReadCalls
+  readParked: StrictOrderParts['readParked']
   encoders: Encoders
   sink: RecordSink
   settings: SettingsSource
@@ -85,6 +87,8 @@ export class Stages {
   readonly limits: DestinationLimits
   readonly settledVersion: SettledVersion
   readonly #settler: Settler
+  readonly #order: StrictOrder
+  readonly #retryPlanner: RetryPlanner
   readonly plans: PlanWatch
   readonly #parts: ForwarderParts
 
@@ -123,7 +127,26 @@ export class Stages {
     this.settledVersion = new SettledVersion(this.ledger.codes, () => this.#unsettled())
     const erased = new Erased(parts.erasures)
     const suppressed = new Suppressed(parts.suppressions)
-    const settler = new Settler({ ...written, ledger: this.ledger, erased, suppressed })
+    const strictTopic = parts.topics.retry(strictTier.name)
+    this.#order = new StrictOrder(
+      {
+        topic: strictTopic,
+        committed: (partitions) => parts.retries.committed(partitions),
+        endOffsets: (topics) => parts.endOffsets(topics),
+        readParked: (...given) => parts.readParked(...given),
+        resume: (active) => this.dispatcher.resume(active),
+        log,
+      },
+      signal,
+    )
+    const settler = new Settler({
+      ...written,
+      ledger: this.ledger,
+      erased,
+      suppressed,
+      destinationOf: (id) =>
+        this.routing.destination(id) ?? { policy: parts.policy, metrics: metrics.destination(id) },
+    })
     this.#settler = settler
     const reports = new AttemptReports({ ...parts, ledger: this.ledger })
     this.dispatcher = new Dispatcher(settler, reports, new Slots(parts.maxInFlight))
@@ -141,6 +164,7 @@ export class Stages {
       metrics,
       openSecret: parts.openSecret,
       policy: parts.policy,
+      order: this.#order,
       limitOf: (destination) => this.limits.limitOf(destination),
       failed: (destination, reason, about) =>
         log.error(
@@ -175,7 +199,7 @@ export class Stages {
       filterFaults: new FilterFaults(log),
       plans: this.plans,
     })
-    const retryPlanner = new RetryPlanner({
+    this.#retryPlanner = new RetryPlanner({
       ...shared,
       decoder: parts.decoders.retries,
       callDecoder: parts.decoders.calls,
@@ -184,9 +208,10 @@ export class Stages {
       policy: parts.policy,
       tierDelayMs: (topic) => parts.tierDelayMs(topic),
       erased,
+      strictTopic,
     })
     const plannerOf = (partition: AssignedPartition): Planner =>
-      partition.owner === this.calls ? callPlanner : retryPlanner
+      partition.owner === this.calls ? callPlanner : this.#retryPlanner
     this.scheduler = new PartitionScheduler(
       plannerOf,
       (partition) => budget.wait(partition),
@@ -218,6 +243,8 @@ export class Stages {
   /** After partitions were lost: their queued attempts are not sent. */
   #dropLost(): void {
     for (const endpoint of this.routing.endpoints()) endpoint.dropLost()
+    this.#order.dropLost()
+    this.#retryPlanner.parked.dropLost()
   }
 
   *#unsettled(): Iterable<AssignedPartition> {

@@ -19,6 +19,7 @@ import { DestinationRuntime } from '../../src/forwarder/plan/destination-runtime
 import { Dispatcher } from '../../src/forwarder/send/dispatcher.ts'
 import { EndpointQueue, type EndpointParts } from '../../src/forwarder/send/endpoint-queue.ts'
 import { AssignedPartition, type PartitionOwner } from '../../src/forwarder/consume/assigned-partition.ts'
+import { StrictOrder } from '../../src/forwarder/send/strict-order.ts'
 import { Slots, type Window } from '../../src/forwarder/send/slots.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import type {
@@ -83,6 +84,7 @@ export const noMetrics: DestinationMetrics = {
   disposition() {},
   deadLetter() {},
   filtered() {},
+  released() {},
 }
 
 /** Bounds of an endpoint: `inFlight` at once, from the start and at most. */
@@ -105,6 +107,21 @@ export const somePolicy: RetryPolicy = {
   ],
   windowMs: 4 * 3_600_000,
 }
+/** Strict order where nothing that is parked is ever seen to have ended. */
+const orderWith = (resume: (active: ActiveDelivery) => void) =>
+  new StrictOrder(
+    {
+      topic: 'strict',
+      committed: () => Promise.resolve([]),
+      endOffsets: () => Promise.resolve([]),
+      readParked: () => Promise.resolve(),
+      resume,
+      log: { warn: () => {} },
+    },
+    new AbortController().signal,
+  )
+/** No call waits for an earlier one. */
+export const noOrder = orderWith(() => {})
 /** Nobody was erased. */
 export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, pending: () => null }
 /** Nobody is suppressed. */
@@ -208,6 +225,7 @@ export class Engine {
   readonly skipped: ActiveDelivery[] = []
   /** Of paused destinations. */
   readonly onHold: ActiveDelivery[] = []
+  readonly parked: ActiveDelivery[] = []
   /** Ids of retries that must not be sent any more. */
   readonly revoked = new Set<string>()
   /** Ids of retries whose window has ended. */
@@ -237,6 +255,10 @@ export class Engine {
       settle: (delivery) => void this.settled.push(delivery),
       skip: (delivery) => void this.skipped.push(delivery),
       hold: (delivery) => void this.onHold.push(delivery),
+      park: (delivery) => {
+        this.parked.push(delivery)
+        delivery.destination.order!.park(delivery)
+      },
       isRevoked: ({ delivery }) => this.revoked.has(delivery.id),
       isExpired: ({ delivery }) => this.expired.has(delivery.id),
       fail: (delivery, error) => void this.failed.push({ delivery, error }),
@@ -271,6 +293,11 @@ export class Engine {
   pumpAll(): void {
     const now = steadyClock.now()
     for (const endpoint of this.endpoints) if (endpoint.queued > 0) endpoint.pump(now)
+  }
+
+  /** For destinations with strict order. */
+  order(): StrictOrder {
+    return orderWith((active) => this.dispatcher.resume(active))
   }
 
   /** What the forwarder does after partitions were lost. */

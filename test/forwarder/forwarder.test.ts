@@ -118,6 +118,7 @@ async function engine(
     retries,
     decoders: { calls: decoder<AnalyticsCall>(), retries: decoder(given.readRetry) },
     readCalls: (_partition, offsets) => Promise.resolve(offsets.flatMap((at) => kept.get(at) ?? [])),
+    readParked: () => Promise.resolve(),
     encoders: {
       retry(_, record) {
         counts.encoded++

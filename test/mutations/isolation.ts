@@ -285,8 +285,8 @@ export const isolation: readonly Mutation[] = [
     id: 'no-order-of-a-key',
     file: 'src/forwarder/send/lanes.ts',
     find: `    lane.push(delivery)
-    return 'waits'`,
-    replace: "    return 'turn'",
+    return isFull ? 'crowded' : 'waits'`,
+    replace: "    return isFull ? 'crowded' : 'turn'",
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
       name: 'first attempts of one key at one destination run one after another, and different keys in parallel',
@@ -335,7 +335,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'a-retry-on-the-wire-that-keeps-its-fetch',
     file: 'src/forwarder/plan/retry-planner.ts',
-    find: 'isDeferred || work.isOfRun ? retry : onItsOwn(retry)',
+    find: 'isDeferred || work.isOfRun || isParked ? retry : onItsOwn(retry)',
     replace: 'retry',
     test: {
       file: 'forwarder/forwarder.test.ts',
@@ -345,7 +345,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'a-key-without-a-bound',
     file: 'src/forwarder/send/lanes.ts',
-    find: "    if (lane.length >= this.#bound.maxWaiting && hasWaitedLong(lane, delivery.admittedAt)) return 'full'",
+    find: "    if (isFull && !delivery.isOrdered) return 'full'",
     replace: '',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',

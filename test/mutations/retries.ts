@@ -57,6 +57,56 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-later-call-sent-while-its-user-is-blocked',
+    file: 'src/forwarder/send/dispatcher.ts',
+    find: 'if (active.isOrdered && active.destination.order!.isBlocked(active)) {',
+    replace: 'if (active.isOrdered && active.destination.order!.isBlocked(active) && active.attempts < 0) {',
+    test: {
+      file: 'pipeline/delivery/strict-order.test.ts',
+      name: 'a user’s calls arrive in order though one fails three times, and other users’ arrive meanwhile',
+    },
+  },
+  {
+    id: 'a-parked-call-tried-beside-the-one-before-it',
+    file: 'src/core/ordering/parked-lines.ts',
+    find: 'return line?.head ?? call',
+    replace: 'return call',
+    test: {
+      file: 'pipeline/delivery/strict-order.test.ts',
+      name: 'a user’s calls arrive in order though one fails three times, and other users’ arrive meanwhile',
+    },
+  },
+  {
+    id: 'a-user-free-before-all-that-is-parked-has-ended',
+    file: 'src/core/ordering/blocked-lines.ts',
+    find: 'if (open > 0 || places.size > 0) continue',
+    replace: 'if (open > 0) continue',
+    test: {
+      file: 'core/ordering/strict-order.test.ts',
+      name: 'no call is attempted before those of its user before it have ended, whoever dies, and all end',
+    },
+  },
+  {
+    id: 'whose-calls-lie-parked-not-read-with-a-partition',
+    file: 'src/forwarder/plan/call-planner.ts',
+    find: 'const pending = order?.pending(partition)',
+    replace: 'const pending = order && null',
+    test: {
+      file: 'pipeline/delivery/strict-order.test.ts',
+      name: 'a forwarder that is killed leaves its users blocked',
+    },
+  },
+  {
+    id: 'a-user-that-waits-without-end',
+    file: 'src/core/ordering/strict-terms.ts',
+    find: 'Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + waitMs',
+    replace: 'Math.max(firstAttemptAt ?? now, firstScheduledAt ?? now, now) + waitMs + 9e9',
+    test: {
+      file: 'pipeline/delivery/strict-order.test.ts',
+      name: 'past the number of calls and past the time that may wait, a user is released, counted, and nothing is lost',
+    },
+  },
+  {
     id: 'no-window-in-the-record',
     file: 'src/core/delivery/disposition.ts',
     find: `firstAttemptAt: round.firstAttemptAt,
@@ -141,7 +191,7 @@ export const retries: readonly Mutation[] = [
   {
     id: 'finished-before-its-retry-is-in-kafka',
     file: 'src/forwarder/settle/record-publisher.ts',
-    find: '    const refused = await this.#sink.append(topic, batch)\n',
+    find: '    const refused = await this.#sink.append(topic, batch, batch[0]!.parking ? placed : undefined)\n',
     replace: '    void this.#sink.append(topic, batch)\n    const refused: OutgoingRecord[] = []\n',
     test: {
       file: 'forwarder/forwarder.test.ts',

@@ -3,6 +3,7 @@ import type { DeferralReason } from '../../core/delivery/disposition.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { dispositionLabels as dispositions, type DispositionLabel } from '../../core/ledger/delivery-event.ts'
+import { releaseReasons, type ReleaseReason } from '../../core/ordering/strict-terms.ts'
 import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { DestinationMetrics } from '../../forwarder/metrics.ts'
@@ -25,6 +26,7 @@ const kindIndex = indexOf(outcomeKinds)
 const dispositionIndex = indexOf(dispositions)
 const reasonIndex = indexOf(deadLetterReasons)
 const deferralIndex = indexOf(deferralReasons)
+const releaseIndex = indexOf(releaseReasons)
 
 const zeros = (count: number): number[] => new Array<number>(count).fill(0)
 
@@ -37,6 +39,7 @@ export class DestinationCounters implements DestinationMetrics {
   readonly dispositions = zeros(dispositions.length)
   readonly deadLetters = zeros(deadLetterReasons.length)
   readonly deferrals = zeros(deferralReasons.length)
+  readonly releases = zeros(releaseReasons.length)
   filteredCalls = 0
   filterErrors = 0
   readonly durations = new Histogram(durationBounds)
@@ -61,6 +64,10 @@ export class DestinationCounters implements DestinationMetrics {
     this.deferrals[deferralIndex[reason]]! += count
   }
 
+  released(reason: ReleaseReason): void {
+    this.releases[releaseIndex[reason]]!++
+  }
+
   filtered(isFault: boolean): void {
     this.filteredCalls++
     if (isFault) this.filterErrors++
@@ -77,6 +84,7 @@ const responsesName = 'postrider_webhook_responses_total'
 const durationName = 'postrider_webhook_attempt_duration_seconds'
 const deliveriesName = 'postrider_deliveries_total'
 const deferralsName = 'postrider_deferrals_total'
+const releasedName = 'postrider_order_released_total'
 const filteredName = 'postrider_filtered_calls_total'
 const filterErrorsName = 'postrider_filter_errors_total'
 const deadLettersName = 'postrider_dead_letters_total'
@@ -141,6 +149,15 @@ export function* exposeDestinations(all: readonly DestinationCounters[]): Genera
     heading(deferralsName, 'counter', 'Deliveries that one URL was not sent for now, by reason.'),
     all,
     (one) => counted(deferralsName, one.label, 'reason', deferralReasons, (at) => one.deferrals[at]!),
+  )
+  yield* inPieces(
+    heading(
+      releasedName,
+      'counter',
+      'Calls that later ones of their user may overtake after all, by reason.',
+    ),
+    all,
+    (one) => counted(releasedName, one.label, 'reason', releaseReasons, (at) => one.releases[at]!),
   )
   yield* inPieces(
     heading(filteredName, 'counter', 'Calls that a condition (--where) left out.'),

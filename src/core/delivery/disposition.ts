@@ -169,6 +169,7 @@ export const deferralReasons = [
   'limited',
   'not_set_up',
   'no_token',
+  'order',
 ] as const
 export type DeferralReason = (typeof deferralReasons)[number]
 
@@ -191,6 +192,7 @@ const details: Record<DeferralReason, string> = {
   limited: 'the destination is at its limit (--max-rate, --max-in-flight) and was holding back other calls',
   not_set_up: 'the destination cannot be set up: the log of the forwarder says why',
   no_token: 'its login fails: no OAuth2 token can be had, and the log of the forwarder says why',
+  order: 'an earlier call of its user has failed, and is waited for',
 }
 
 export function deferredBy({ reason, waitMs }: Deferral): Outcome {

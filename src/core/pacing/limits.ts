@@ -17,6 +17,7 @@
  * | destination limit | attempts a second and in flight at all URLs of a destination | a share of `--max-rate` (`limitBurstMs` of the rate at once) and of `--max-in-flight` | the endpoint's queue | a timer; a response |
  * | order per key | first attempts of one key at one destination | 1 in flight; `maxLaneWorkMs` of work waits, after `laneGraceMs` | the key; the excess is deferred | the previous call's outcome |
  * | batch | calls in one request | `--batch`, `--batch-bytes`; first attempts of a key that is on the wire stay, `batchesScanned` batches are looked through | the endpoint's queue | a full batch; a timer after `--batch-wait`; a response |
+ * | parked calls | calls that wait for an earlier one of their user, at strict destinations | `maxParked` and `maxParkedSpan` a partition, `maxParkedBytes`; `--order-limit` a user | the partition of `webhooks.retry.strict` | the oldest are let go |
  * | runs | calls that one record of a tier stands for | `maxRunCalls`, collected for `lingerMs` | offsets, within the memory budget | Kafka's acknowledgement |
  * | attempts of their own | requests at an endpoint whose breaker is open | 1 to `mostOwnAttempts`, by how soon it answers | the rest of their run: for at most 1 s behind its due time, then put off | a response |
  * | deferrals | deliveries deferred per turn | `deferredAtOnce` | the next deferral | the next turn |
@@ -125,6 +126,12 @@ export const maxBatchRecords = 500
  * what waits for so long outlives the young objects.
  */
 export const lingerMs = 250
+
+/** Parked calls that one partition may hold in memory, and the offsets from the first to the last: all that a commit can name. */
+export const maxParked = 10_000
+export const maxParkedSpan = 20_000
+/** Their bodies, of all partitions of a process. */
+export const maxParkedBytes = 32 * 1024 * 1024
 
 // commit
 

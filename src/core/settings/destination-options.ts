@@ -14,6 +14,13 @@ import { bodyFaults } from '../shape/shape.ts'
 import { parseByteSize } from '../byte-size.ts'
 import { parseDuration } from '../duration.ts'
 import { faultIf, type Fault } from '../decision.ts'
+import {
+  defaultOrderLimit,
+  defaultOrderWait,
+  mostOrderLimit,
+  orders,
+  orderWaitFaults,
+} from '../ordering/strict-terms.ts'
 import { option, optionSet, type OptionsEditOf, type OptionValues } from './option-rows.ts'
 
 export const mostInFlight = 10_000
@@ -213,6 +220,26 @@ export const destinationOptions = {
     'For token endpoints that ask for one; null for none.',
     z.string().max(maxOAuthText).nullable(),
   ),
+  order: option(
+    z.enum(orders),
+    'first',
+    'Order',
+    'first: first attempts of a user’s calls are in order. strict: a user’s call waits until the one before it has ended, however long that is retried.',
+  ),
+  orderLimit: option(
+    z.number(),
+    defaultOrderLimit,
+    'Calls that wait',
+    'With strict order, how many calls of a user wait behind one that fails, at most.',
+    z.number().int().min(1).max(mostOrderLimit),
+  ),
+  orderWait: option(
+    z.string(),
+    defaultOrderWait,
+    'Time that they wait',
+    'With strict order, for how long a call that fails is waited for, such as `1h`.',
+    z.string().max(maxDurationLength),
+  ),
 }
 
 type Options = typeof destinationOptions
@@ -238,7 +265,7 @@ export const withoutOAuth = (edit: OptionsEdit): OptionsEdit =>
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {
   const { types, events, consent, maxRate, maxInFlight, where, drop, body, proxy } = edit
-  const { batch, batchBytes, batchWait, retryWindow, retryTiers } = edit
+  const { batch, batchBytes, batchWait, retryWindow, retryTiers, orderLimit, orderWait } = edit
   const faults: Fault[] = []
   const usage = (field: string, message: string) => faults.push({ code: 'usage', field, message })
   if (types) {
@@ -287,6 +314,9 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
     if (typeof text === 'string' && !/^[\x20-\x7e]{1,1000}$/.test(text))
       usage(field, `the ${destinationOptions[field].label} is not 1-${maxOAuthText} characters of ASCII`)
   }
+  if (orderLimit !== undefined && !isWithin(orderLimit, 1, mostOrderLimit))
+    usage('orderLimit', `${orderLimit} is not a whole number from 1 to ${mostOrderLimit}`)
+  if (orderWait !== undefined) for (const phrase of orderWaitFaults(orderWait)) usage('orderWait', phrase)
   return faults
 }
 
@@ -355,13 +385,22 @@ export function optionsConflicts(
   options: DestinationOptions,
   { isSigned, hasHoles, hasClientSecret, hasAuthorization }: OutsideOptions,
 ): Fault[] {
-  const { standardWebhooks, types, events, contentType, body, batch, traceContext } = options
+  const { standardWebhooks, types, events, contentType, body, batch, traceContext, order, deliverTo } =
+    options
   const unsigned = 'Standard Webhooks are signed, and the destination has no shared secret to sign with'
   const untyped = 'events are names of track calls, which are not among the types that are sent'
+  const everywhere = 'strict order needs one delivery for all URLs: deliver to any'
   const isBatched = batch !== null
   const ofOneCall = (what: string) => `a request of several calls has no ${what}, which is of one call`
   return [
     ...oauthConflicts(code, options, { hasClientSecret, hasAuthorization }),
+    ...faultIf(order === 'strict' && deliverTo === 'every', code, 'order', everywhere),
+    ...faultIf(
+      order === 'strict' && isBatched,
+      code,
+      'order',
+      'strict order sends each call alone: it goes without batches',
+    ),
     ...faultIf(standardWebhooks && !isSigned, code, 'standardWebhooks', unsigned),
     ...faultIf(events !== null && types?.includes('track') === false, code, 'events', untyped),
     ...faultIf(isBatched && contentType === 'form', code, 'batch', 'a form holds one call'),

@@ -1,5 +1,6 @@
-import type { Origin } from '../../core/delivery/delivery.ts'
+import type { Delivery, Origin } from '../../core/delivery/delivery.ts'
 import { isTraceparent } from '../../core/delivery/trace-context.ts'
+import type { ReleaseReason } from '../../core/ordering/strict-terms.ts'
 import { OffsetTracker, noWork } from '../../core/offsets/offset-tracker.ts'
 import { type Ownership, ReadPosition } from '../../core/offsets/read-position.ts'
 import { PartitionLedger } from '../commit/partition-ledger.ts'
@@ -195,10 +196,18 @@ export interface Work {
   readonly owner: string
   /** The record is a run: the delivery can be put off again without a copy of it. */
   readonly isOfRun: boolean
+  /** Set where the delivery keeps its place among its user's calls from round to round. */
+  readonly parked: ParkedWork | null
   /** An attempt that did not get the delivery delivered has ended like that (see ResultCodes). */
   attemptEnded(result: number): void
   /** The delivery has this result (see ResultCodes). Everything published for it must be with the broker. */
   finishOne(result: number): void
+}
+
+/** A delivery that is tried again where it is, before any other of its user. */
+export interface ParkedWork {
+  /** Its round is over, and the next one is to begin at `at` (epoch ms). Not null: it goes to a tier instead, for that reason. */
+  again(delivery: Delivery, at: number): ReleaseReason | null
 }
 
 /** A record that was taken: finished once all its deliveries are. */
@@ -220,6 +229,10 @@ export class RecordProgress implements Work {
     this.offset = record.offset
     this.traceparent = traceparentOf(record)
     this.appendedAt = record.timestamp
+  }
+
+  get parked(): null {
+    return null
   }
 
   /** Its topic, partition and offset. */
@@ -271,6 +284,10 @@ class RunMember implements Work {
 
   get partition(): AssignedPartition {
     return this.#run.partition
+  }
+
+  get parked(): null {
+    return null
   }
 
   get offset(): number {

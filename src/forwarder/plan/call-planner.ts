@@ -88,6 +88,12 @@ export class CallPlanner implements Planner {
       settler.deadRecord(partition.next(), record, 'plan_violation', findingsText(findings), call)
       return null
     }
+    for (const { order } of plan.destinations) {
+      const pending = order?.pending(partition)
+      if (!pending) continue
+      partition.head = plan
+      return { kind: 'pending', settled: pending }
+    }
     const now = steadyClock.now()
     for (const destination of plan.destinations) {
       const full = fullEndpoint(destination.endpoints, false, now)
@@ -200,7 +206,7 @@ export class CallPlanner implements Planner {
     const putOff: { destination: DestinationRuntime; refusal: Refused }[] = []
     const taken = destinations.filter((destination) => {
       const { endpoints } = destination
-      if (!canLieInRun(call) || !isRefusedByAll(endpoints, false, now)) return true
+      if (destination.order || !canLieInRun(call) || !isRefusedByAll(endpoints, false, now)) return true
       const refusal = settler.refusalOf(destination, deferralsOf(endpoints, false, 1, now))
       if (refusal) putOff.push({ destination, refusal })
       return refusal === null

@@ -7,6 +7,8 @@ import { documentsShape, type Shape } from '../../core/shape/shape.ts'
 import { parseRequestUrl } from '../../core/shape/request-url.ts'
 import { hasHoles, parseTemplate, Unrenderable, type Fillable } from '../../core/shape/text-template.ts'
 import type { RetryPolicy } from '../../core/delivery/disposition.ts'
+import { strictTermsOf, type StrictTerms } from '../../core/ordering/strict-terms.ts'
+import { defaultOptions } from '../../core/settings/destination-options.ts'
 import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import {
@@ -23,9 +25,12 @@ import {
 import type { DestinationMetrics } from '../metrics.ts'
 import type { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
+import type { StrictOrder } from '../send/strict-order.ts'
 import { Lanes } from '../send/lanes.ts'
 import { type SignedRequest, StandardSigner } from '../send/signed-request.ts'
 import type { FilledHeader, OAuthLogin, TlsLogin, WebhookTarget } from '../send/webhook-transport.ts'
+
+export const defaultStrictTerms = strictTermsOf(defaultOptions)
 
 /**
  * A destination as the forwarder works with it: its endpoints and secret of the moment, and its lanes.
@@ -51,6 +56,10 @@ export class DestinationRuntime {
   batch: BatchTerms | null = null
   /** When its retries are made: the deployment's where it has none of its own. */
   policy: RetryPolicy
+  /** Set where the order of a user's calls is kept through failures. */
+  order: StrictOrder | null = null
+  /** How long a call is waited for then. */
+  strictTerms: StrictTerms = defaultStrictTerms
   readonly #idSuffix: string
   /** Null without a shared secret. */
   #bodySigner: BodySigner | null = null

@@ -9,10 +9,11 @@ import type { FetchedRecord } from '../consume/record-source.ts'
 import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
-import type { DestinationRuntime } from './destination-runtime.ts'
+import { defaultStrictTerms, type DestinationRuntime } from './destination-runtime.ts'
 import type { Unrenderable } from '../../core/shape/text-template.ts'
 import { DueRun, type DueMember, type ReadCalls } from './due-run.ts'
 import type { Erased } from './erased.ts'
+import { ParkedCalls, type ParkedCall } from './parked-calls.ts'
 import {
   type RecordDecoder,
   Refusal,
@@ -37,6 +38,8 @@ export interface RetryPlannerParts extends PlannerParts {
   /** For destinations that the settings do not have. */
   policy: RetryPolicy
   erased: Erased
+  /** Of parked calls. */
+  strictTopic: string
 }
 
 /** A delivery that is due, with what it takes to begin it. */
@@ -58,22 +61,32 @@ export class RetryPlanner implements Planner {
   readonly #parts: RetryPlannerParts
   /** Runs at the head of their partition of which something may have been taken. */
   readonly #runs = new WeakMap<AssignedPartition, DueRun>()
+  readonly parked: ParkedCalls
 
   constructor(parts: RetryPlannerParts) {
     this.#parts = parts
+    const { settler } = parts
+    this.parked = new ParkedCalls({
+      begin: (call) => this.#beginParked(call),
+      refusalOf,
+      giveUp: (...given) => settler.giveUp(...given),
+      release: (...given) => settler.release(...given),
+      termsOf: (destinationId) => parts.routing.destination(destinationId)?.strictTerms ?? defaultStrictTerms,
+    })
   }
 
   planNext(partition: AssignedPartition): Block | null {
-    const { budget, settler, erased, suppressed } = this.#parts
+    const { budget, settler } = this.#parts
     if (budget.isFull) return { kind: 'full' }
     const record = partition.peek()!
     try {
       const head = (partition.head as TierRecord | null) ?? this.#decode(partition)
       if ('kind' in head) return head
+      if (partition.topic === this.#parts.strictTopic) return this.#park(partition, record, head)
       partition.head = head
       const dueAt = head.scheduledAt + this.#parts.tierDelayMs(partition.topic)
       if (dueAt > Date.now()) return { kind: 'until', at: dueAt }
-      const pending = erased.pending() ?? suppressed.pending()
+      const pending = this.#pending()
       if (pending) return { kind: 'pending', settled: pending }
       if (isRun(head)) return this.#planRun(partition, head, dueAt)
       const take = () => partition.next()
@@ -89,6 +102,28 @@ export class RetryPlanner implements Planner {
       settler.deadRecord(work, record, reason, detail, null, about)
       return null
     }
+  }
+
+  /** Records of the strict topic are taken as they come: they wait in memory. */
+  #park(partition: AssignedPartition, { key }: FetchedRecord, head: TierRecord): Block | null {
+    if (isRun(head)) throw new Refusal('undecodable', 'a run is no parked call')
+    if (this.parked.isFull(partition)) return { kind: 'until', at: Date.now() + roomMs }
+    this.parked.take(partition.next(), onItsOwn(head), keyOf(key))
+    return null
+  }
+
+  /** Set while it is not known who is erased or suppressed. */
+  #pending(): Promise<void> | null {
+    const { erased, suppressed } = this.#parts
+    return erased.pending() ?? suppressed.pending()
+  }
+
+  #beginParked(call: ParkedCall): Block | null {
+    if (this.#parts.budget.isFull) return { kind: 'full' }
+    const pending = this.#pending()
+    if (pending) return { kind: 'pending', settled: pending }
+    const { partition, delivery, key, dueAt } = call
+    return this.#plan(partition, { retry: delivery, key, dueAt, take: () => call })
   }
 
   #plan(partition: AssignedPartition, due: Due): Block | null {
@@ -221,6 +256,8 @@ export class RetryPlanner implements Planner {
   }
 
   endpointsOf({ value, timestamp, problem }: FetchedRecord, topic: string): readonly EndpointQueue[] {
+    // Parked calls wait for no endpoint there.
+    if (topic === this.#parts.strictTopic) return []
     const decoded = problem === null ? this.#parts.decoder.tryDecode(value) : undefined
     if (!decoded) return []
     const retry = withoutFuture(decoded, timestamp)
@@ -270,13 +307,14 @@ export class RetryPlanner implements Planner {
       endpoints.every((endpoint) => endpoint.admission.defers(now) && !(isOwnDue && endpoint.mayTryOwn(now)))
     if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }
     // What a replay sends for the first time keeps its order and its place among the first attempts of other calls.
-    const isRetry = retry.attempts > 0 || this.#parts.tierDelayMs(partition.topic) > 0
+    const isParked = partition.topic === this.#parts.strictTopic
+    const isRetry = isParked || retry.attempts > 0 || this.#parts.tierDelayMs(partition.topic) > 0
     const full = fullEndpoint(endpoints, isRetry, now)
     if (full) return { kind: 'endpoint', endpoint: full }
     const work = take()
     budget.reserve(retry.body.length)
     // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
-    const delivery = isDeferred || work.isOfRun ? retry : onItsOwn(retry)
+    const delivery = isDeferred || work.isOfRun || isParked ? retry : onItsOwn(retry)
     const active = new ActiveDelivery(delivery, work, destination, endpoints, key, dueAt, now, isRetry)
     active.isOwnAttemptDue = isOwnDue
     dispatcher.admit(active)
@@ -294,6 +332,8 @@ export class RetryPlanner implements Planner {
   }
 }
 
+/** How soon a partition is looked at again that has no room for another parked call, in ms. */
+const roomMs = 100
 /** For how long calls of a run are begun, in ms. */
 const maxOpenMs = 1_000
 /** How late retries may be because an attempt of its own is waited for, in ms. */

@@ -6,11 +6,13 @@ import type { RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownPolicy } from '../../core/delivery/own-schedule.ts'
 import { allSources, isBuiltIn } from '../../core/call/built-in-source.ts'
 import type { Destination, SettingsState, Source } from '../../core/settings/settings.ts'
+import { strictTermsOf } from '../../core/ordering/strict-terms.ts'
 import type { Tier } from '../../core/topics.ts'
 import { messageOf } from '../../errors.ts'
 import { sha256 } from '../../sha256.ts'
 import type { ForwarderMetrics, PausedDestination } from '../metrics.ts'
 import { EndpointQueue, type EndpointParts, type OpenTarget } from '../send/endpoint-queue.ts'
+import type { StrictOrder } from '../send/strict-order.ts'
 import type { EndpointClient, WebhookTransport } from '../send/webhook-transport.ts'
 import { DestinationRuntime, setUp, type OpenSecret } from './destination-runtime.ts'
 import type { DestinationLimiter } from '../destination-limits.ts'
@@ -37,6 +39,8 @@ export interface RoutingParts {
   openSecret: OpenSecret
   /** Of destinations that choose no schedule of their own. */
   policy: RetryPolicy
+  /** Keeps users' calls in order at destinations that want it. */
+  order: StrictOrder
   /** What a destination may get at most by its settings, now and as they change; null: no limit. */
   limitOf(destination: Destination): DestinationLimiter | null
   /** A destination cannot be set up as the settings have it; with what led to it, where that is a call. */
@@ -212,12 +216,15 @@ export class Routing {
       if (policy !== whole.policy) endpoint.returnBy(policy)
       endpoint.use(clients?.get(endpoint.id) ?? null)
     }
+    const terms = strictTermsOf(options)
     const set = (runtime: DestinationRuntime, its: readonly EndpointQueue[]) => {
       runtime.endpoints = its
       runtime.batch = batch
       runtime.enabled = enabled
       runtime.pauseId = pause?.id ?? null
       runtime.policy = policy
+      runtime.order = options.order === 'strict' ? this.#parts.order : null
+      runtime.strictTerms = terms
     }
     set(whole, endpoints)
     for (const [urlId, runtime] of perUrl) {

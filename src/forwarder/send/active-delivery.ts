@@ -18,6 +18,8 @@ export interface DeliverySettler {
   settle(active: ActiveDelivery): void
   /** Nothing to send to: the destination is disabled, the URLs still to try are gone, or the retry was revoked. */
   skip(active: ActiveDelivery): void
+  /** Nothing of it was sent: it waits behind an earlier call of its user. */
+  park(active: ActiveDelivery): void
   /** Nothing of it was sent in this round, and its destination is paused. */
   hold(active: ActiveDelivery): void
   /** An exception tied to this delivery. */
@@ -101,6 +103,11 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   /** It comes from a retry topic: what stands in its record counts, as its window does. */
   get wasScheduled(): boolean {
     return this.dueAt !== null
+  }
+
+  /** Its user's later calls wait until it has ended. */
+  get isOrdered(): boolean {
+    return this.destination.order !== null && this.dueAt === null && this.key !== null
   }
 
   /** It was sent in an earlier round; a delivery that was only ever deferred is still at its first attempt. */

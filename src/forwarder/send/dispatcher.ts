@@ -82,6 +82,12 @@ export class Dispatcher implements Deferring {
     return count
   }
 
+  /** A delivery that was held for the order of its user's calls goes on. */
+  resume(active: ActiveDelivery): void {
+    this.#start(active)
+    this.#startReady()
+  }
+
   /** The endpoint's URL was removed from the settings: it is dropped from the deliveries that wait for it. */
   removed(endpoint: EndpointQueue): void {
     const now = steadyClock.now()
@@ -203,6 +209,17 @@ export class Dispatcher implements Deferring {
       this.#endUndecided(active, 'skip')
       return
     }
+    if (active.isOrdered && active.destination.order!.isBlocked(active)) {
+      if (active.destination.order!.hold(active)) return
+      if (!this.deferrals.takeOne()) {
+        setImmediate(() => this.resume(active))
+        return
+      }
+      this.#releaseAll(active)
+      this.#reports.deferred(active, 'order')
+      this.#endUndecided(active, 'park')
+      return
+    }
     active.pending = targets.length
     for (const endpoint of targets) {
       const deferral = endpoint.offer(new Attempt(active, endpoint, now + endpoint.batchWaitMs), now)
@@ -276,7 +293,7 @@ export class Dispatcher implements Deferring {
   }
 
   /** The round is over, and no outcome decides what becomes of the delivery. */
-  #endUndecided(active: ActiveDelivery, by: 'skip' | 'hold' | 'abandon'): void {
+  #endUndecided(active: ActiveDelivery, by: 'skip' | 'hold' | 'park' | 'abandon'): void {
     if (active.settled) return
     this.#end(active)
     this.#settler[by](active)

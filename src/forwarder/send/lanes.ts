@@ -11,6 +11,8 @@ export interface LaneNode<T extends LaneNode<T>> extends QueueNode<T> {
   /** The Kafka key; null when the record had none. */
   readonly key: string | null
   readonly isRetry: boolean
+  /** It overtakes none of its lane, however long that is. */
+  readonly isOrdered: boolean
   /** By the steady clock. */
   readonly admittedAt: number
   /** Set from its turn until it leaves. */
@@ -52,9 +54,9 @@ export class Lanes<T extends LaneNode<T>> {
 
   /**
    * `turn`: it is the delivery's turn. `waits`: for the one before it, and `leave` of that one returns it. `full`: its
-   * lane takes no more, and the delivery is in none.
+   * lane takes no more, and the delivery is in none; `crowded`: it waits all the same.
    */
-  enter(delivery: T): 'turn' | 'waits' | 'full' {
+  enter(delivery: T): 'turn' | 'waits' | 'full' | 'crowded' {
     const { key } = delivery
     if (key === null || delivery.isRetry) return 'turn'
     const hash = hashOf(key)
@@ -64,9 +66,10 @@ export class Lanes<T extends LaneNode<T>> {
       this.#lanes.add(delivery.lane)
       return 'turn'
     }
-    if (lane.length >= this.#bound.maxWaiting && hasWaitedLong(lane, delivery.admittedAt)) return 'full'
+    const isFull = lane.length >= this.#bound.maxWaiting && hasWaitedLong(lane, delivery.admittedAt)
+    if (isFull && !delivery.isOrdered) return 'full'
     lane.push(delivery)
-    return 'waits'
+    return isFull ? 'crowded' : 'waits'
   }
 
   /** Removes a finished delivery and returns the next one of its key, or null. */
@@ -104,6 +107,18 @@ export class Lanes<T extends LaneNode<T>> {
       if (lane.length <= this.#bound.maxWaiting) this.#tooLong.delete(lane)
     }
     return taken
+  }
+
+  /** The first that waits of each lane that is too long; none of them counts as such any more. */
+  crowded(): T[] {
+    const first = [...this.#tooLong].flatMap((lane) => lane.first ?? [])
+    this.#tooLong.clear()
+    return first
+  }
+
+  /** The first that waits of each lane, where it has waited since before `before`. */
+  waiting(before: number): T[] {
+    return [...this.#lanes].flatMap(({ first }) => (first && first.admittedAt < before ? [first] : []))
   }
 
   /** Removes deliveries that have waited since before `before`, except those whose turn it is; at most `max`. */

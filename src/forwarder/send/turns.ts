@@ -20,14 +20,16 @@ export class Turns {
     const { lanes, batch } = active.destination
     // Its endpoints keep the order of a key (see Batches), once what came before that is over.
     if (batch !== null && !lanes.isBusy(active)) return true
-    if (isRefusedByAll(active) && lanes.isBusy(active)) {
+    if (!active.isOrdered && isRefusedByAll(active) && lanes.isBusy(active)) {
       // All endpoints would defer it, so queuing behind its key gains nothing.
       active.passedOver = 'slow'
       return true
     }
     const place = lanes.enter(active)
     if (place === 'full') active.passedOver = 'busy_key'
-    return place !== 'waits'
+    // Once the call that is being tried has ended, all that wait are parked in their order.
+    else if (place === 'crowded') active.destination.order!.block(active)
+    return place === 'turn' || place === 'full'
   }
 
   /** A delivery's round is over: the next one of its key can be started. */
@@ -49,7 +51,8 @@ export class Turns {
     let count = 0
     for (const destination of this.#crowded) {
       if (count === max) break
-      count += this.#passOver(destination.lanes.takeExcess(max - count), 'busy_key')
+      if (destination.order) blockAll(destination.lanes.crowded())
+      else count += this.#passOver(destination.lanes.takeExcess(max - count), 'busy_key')
       if (!destination.lanes.hasTooLong) this.#crowded.delete(destination)
     }
     return count
@@ -57,6 +60,10 @@ export class Turns {
 
   /** Passes over deliveries that have waited in a lane since before `before`, at most `max`; returns how many. */
   passOverWaiting(destination: DestinationRuntime, before: number, max: number): number {
+    if (destination.order) {
+      blockAll(destination.lanes.waiting(before))
+      return 0
+    }
     return this.#passOver(destination.lanes.takeWaiting(before, max), 'slow')
   }
 
@@ -68,6 +75,11 @@ export class Turns {
     }
     return taken.length
   }
+}
+
+/** They are parked when it is their turn: none overtakes another one of its user. */
+function blockAll(first: readonly ActiveDelivery[]): void {
+  for (const active of first) if (active.isOrdered) active.destination.order!.block(active)
 }
 
 function isRefusedByAll(active: ActiveDelivery): boolean {

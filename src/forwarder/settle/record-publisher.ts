@@ -3,12 +3,15 @@ import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type { Claim } from '../../core/offsets/read-position.ts'
 import { lingerMs, maxBatchBytes, maxBatchRecords } from '../../core/pacing/limits.ts'
+import type { Parking } from '../send/strict-order.ts'
 
 /**
  * A record that is being published, and what happens when that ends. Thousands wait for a quarter
  * of a second beside an endpoint that is down, and outlive the young objects: each is one object, with no closures.
  */
 export interface OutgoingRecord extends EncodedRecord, Claim {
+  /** Learns where it lies, before `done`. All records of a topic have one, or none. */
+  readonly parking?: Parking | null
   /** The broker has it. */
   done(): void
   /** The topic takes no record as large as this one. */
@@ -197,7 +200,7 @@ export class RecordPublisher {
   }
 
   async #send(topic: string, batch: OutgoingRecord[]): Promise<void> {
-    const refused = await this.#sink.append(topic, batch)
+    const refused = await this.#sink.append(topic, batch, batch[0]!.parking ? placed : undefined)
     this.#open -= batch.length
     for (const one of batch) {
       if (refused.length > 0 && refused.includes(one)) one.tooLarge()
@@ -210,6 +213,8 @@ export class RecordPublisher {
     if (this.#open === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 }
+
+const placed: Placed<OutgoingRecord> = ({ parking }, partition, offset) => parking!.placed(partition, offset)
 
 const countOf = ({ uncertain, waiting, gone }: Queue): number => uncertain.length + waiting.length - gone
 
@@ -243,13 +248,20 @@ export interface Encoders {
   event(key: string | null, event: DeliveryEvent): EncodedRecord
 }
 
+/** Where a record lies now; `offset` is null where the broker did not say. */
+export type Placed<T extends EncodedRecord> = (record: T, partition: number, offset: number | null) => void
+
 /** Appends records with acks=all. */
 export interface RecordSink {
   /**
    * Resolves once every record is acknowledged by all in-sync replicas, but for those it resolves to: the topic takes
    * no record of their size. Tries again for ever otherwise.
    */
-  append(topic: string, records: readonly EncodedRecord[]): Promise<readonly EncodedRecord[]>
+  append<T extends EncodedRecord>(
+    topic: string,
+    records: readonly T[],
+    placed?: Placed<T>,
+  ): Promise<readonly EncodedRecord[]>
   /** Null while records are acknowledged; otherwise what has not been for seconds, in one line for people. */
   problem(): string | null
 }

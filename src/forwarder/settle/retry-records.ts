@@ -1,13 +1,21 @@
 import type { Delivery } from '../../core/delivery/delivery.ts'
+import type { ReleaseReason } from '../../core/ordering/strict-terms.ts'
 import type { Tier } from '../../core/topics.ts'
 import type { LedgerRecord } from '../commit/ledger.ts'
 import type { Work } from '../consume/assigned-partition.ts'
 import type { DestinationMetrics } from '../metrics.ts'
+import type { Parking } from '../send/strict-order.ts'
 import { headersOf, type DeadLetters, type SettlingParts } from './dead-letters.ts'
 import type { OutgoingRecord, EncodedRecord } from './record-publisher.ts'
 
 export interface RetryRecordsParts extends SettlingParts {
   deadLetters: DeadLetters
+}
+
+/** What a retry has to do with the order of its user's calls. */
+export interface OrderOfRetry {
+  parking?: Parking | null
+  released?: ReleaseReason | null
 }
 
 /** Schedules retries: publishes deliveries to the tiers. */
@@ -23,6 +31,7 @@ export class RetryRecords {
    * ledger event is encoded beforehand, and nothing of the delivery is held.
    * @param key one character a byte
    * @param counted where the disposition is counted; null for a hop, which follows one that was
+   * @param order why it is let go by those behind it, or that it is parked
    */
   write(
     work: Work,
@@ -32,6 +41,7 @@ export class RetryRecords {
     now: number,
     label: 'deferred' | 'retried',
     counted: DestinationMetrics | null,
+    { parking = null, released = null }: OrderOfRetry = {},
   ): void {
     const { encoders, publisher, ledger, topics } = this.#parts
     const { destinationId, body, origin, notBefore } = delivery
@@ -42,6 +52,7 @@ export class RetryRecords {
       tier: tier.name,
       dueAt: now + tier.delayMs,
       notBefore,
+      ...(released !== null && { reason: released }),
     })
     publisher.append(
       topics.retry(tier.name),
@@ -55,6 +66,7 @@ export class RetryRecords {
         body.length,
         moved,
         counted,
+        parking,
       ),
     )
   }
@@ -74,6 +86,7 @@ class WaitingRetry implements OutgoingRecord {
   readonly bytes: number
   readonly moved: LedgerRecord
   readonly counted: DestinationMetrics | null
+  readonly parking: Parking | null
   readonly #parts: RetryRecordsParts
 
   constructor(
@@ -86,6 +99,7 @@ class WaitingRetry implements OutgoingRecord {
     bytes: number,
     moved: LedgerRecord,
     counted: DestinationMetrics | null,
+    parking: Parking | null,
   ) {
     this.#parts = parts
     this.work = work
@@ -98,6 +112,7 @@ class WaitingRetry implements OutgoingRecord {
     this.bytes = bytes
     this.moved = moved
     this.counted = counted
+    this.parking = parking
   }
 
   get ownership(): OutgoingRecord['ownership'] {
@@ -118,6 +133,7 @@ class WaitingRetry implements OutgoingRecord {
   }
 
   tooLarge(): void {
+    this.parking?.closed()
     const { encoders, deadLetters } = this.#parts
     const { key, ...delivery } = encoders.retryOf(this.tierName, this)
     const detail = 'the delivery is larger than a retry topic takes'

@@ -20,9 +20,10 @@ import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { DispositionLabel, SkipReason } from '../../core/ledger/delivery-event.ts'
 import type { HeldBy } from '../../core/ledger/tally.ts'
 import { ownBytes } from '../../core/own-bytes.ts'
+import type { ReleaseReason } from '../../core/ordering/strict-terms.ts'
 import { lingerMs } from '../../core/pacing/limits.ts'
 import type { Unrenderable } from '../../core/shape/text-template.ts'
-import type { Tier } from '../../core/topics.ts'
+import { strictTier, type Tier } from '../../core/topics.ts'
 import { stackOf } from '../../errors.ts'
 import type { DispositionDetails } from '../commit/ledger.ts'
 import type { Work } from '../consume/assigned-partition.ts'
@@ -34,11 +35,14 @@ import type { ActiveDelivery, DeliverySettler } from '../send/active-delivery.ts
 import { DeadLetters, deadLetterOf, type SettlingParts } from './dead-letters.ts'
 import { DeferredRuns } from './deferred-runs.ts'
 import { RetryRecords } from './retry-records.ts'
+import { steadyClock } from '../steady-clock.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 
 export interface SettlerParts extends SettlingParts {
   erased: Erased
   suppressed: Suppressed
+  /** Its policy and counts, also where the settings do not have it. */
+  destinationOf(id: string): Pick<DestinationRuntime, 'policy' | 'metrics'>
   log: Pick<Log, 'error' | 'warn'>
 }
 
@@ -55,6 +59,9 @@ export interface Refused {
   deferrals: readonly EndpointDeferral[]
 }
 
+/** At most one line for each destination in that time, in ms. */
+const releasedLineMs = 60_000
+
 type Times = Pick<Delivery, 'timesScheduled' | 'firstScheduledAt'>
 
 /**
@@ -66,6 +73,8 @@ export class Settler implements DeliverySettler {
   readonly #deadLetters: DeadLetters
   readonly #retries: RetryRecords
   readonly #runs: DeferredRuns
+  /** Calls let go since the last line about it, by destination. */
+  readonly #released = new Map<string, { calls: number; loggedAt: number }>()
 
   constructor(parts: SettlerParts) {
     this.#parts = parts
@@ -89,13 +98,29 @@ export class Settler implements DeliverySettler {
       this.#end(active, 'erased')
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
+      if (active.isOrdered) {
+        // It says itself when it is due: nothing there has a delay of its own.
+        const at = Math.max(now + tier.delayMs, notBefore ?? 0)
+        const parked = afterRound(delivery, round, { endpointIds, notBefore: at, scheduledAt: now })
+        this.#park(active, parked, now, deferred ? 'deferred' : 'retried')
+        return
+      }
       if (deferred && this.#canRefer(active) && fits(policy, tier, firstScheduledAt, now)) {
         this.#putOff(active, tier, endpointIds)
         return
       }
       const retry = afterRound(delivery, round, { endpointIds, notBefore, scheduledAt: now })
+      let released: ReleaseReason | null = null
+      if (work.parked) {
+        released = work.parked.again(retry, Math.max(now + tier.delayMs, notBefore ?? 0))
+        if (released === null) {
+          this.#parts.budget.free(delivery.body.length)
+          return
+        }
+        this.#countReleased(retry, released)
+      }
       const label = deferred ? 'deferred' : 'retried'
-      this.#retries.write(work, key, tier, retry, now, label, destination.metrics)
+      this.#retries.write(work, key, tier, retry, now, label, destination.metrics, { released })
     } else {
       const endpointIds = outcomes.map(({ endpointId }) => endpointId)
       const { reason } = disposition
@@ -126,6 +151,63 @@ export class Settler implements DeliverySettler {
     }
     const heldBy = pauseOf(destination)
     this.#endWith(active, 'held', this.#parts.ledger.codes.held(heldBy), { reason: heldBy.pauseId })
+  }
+
+  park(active: ActiveDelivery): void {
+    if (this.#parts.erased.isDeliveryErased(active)) {
+      this.#end(active, 'erased')
+      return
+    }
+    const { delivery } = active
+    const now = Date.now()
+    const times = { timesScheduled: delivery.timesScheduled + 1, firstScheduledAt: now }
+    this.#park(
+      active,
+      { ...delivery, ...times, endpointIds: active.destination.endpointIds },
+      now,
+      'deferred',
+    )
+  }
+
+  #park(active: ActiveDelivery, parked: Delivery, now: number, label: 'deferred' | 'retried'): void {
+    const { work, key, destination } = active
+    const parking = destination.order!.park(active)
+    this.#retries.write(work, key, strictTier, parked, now, label, destination.metrics, { parking })
+  }
+
+  /** A parked call that others wait for is let go: it goes on through the tiers, not before `at`, and may be overtaken. */
+  release(work: Work, key: string | null, parked: Delivery, at: number, released: ReleaseReason): void {
+    const now = Date.now()
+    const { policy, metrics } = this.#parts.destinationOf(parked.destinationId)
+    const deadline = Math.min(parked.firstAttemptAt ?? now, parked.firstScheduledAt ?? now) + policy.windowMs
+    const next = {
+      ...parked,
+      timesScheduled: parked.timesScheduled + 1,
+      notBefore: at > now ? Math.min(at, Math.max(deadline, now)) : null,
+    }
+    this.#countReleased(parked, released)
+    this.#parts.budget.reserve(parked.body.length)
+    this.#retries.write(work, key, policy.tiers[0]!, next, now, 'deferred', metrics, { released })
+  }
+
+  #countReleased({ id, destinationId }: Delivery, reason: ReleaseReason): void {
+    this.#parts.metrics.destination(destinationId).released(reason)
+    const now = steadyClock.now()
+    const since = this.#released.get(destinationId) ?? { calls: 0, loggedAt: -Infinity }
+    this.#released.set(destinationId, since)
+    since.calls++
+    if (now - since.loggedAt < releasedLineMs) return
+    this.#parts.log.warn(
+      { destination: destinationId, delivery: id, reason, calls: since.calls },
+      'calls that fail are not waited for any longer: later calls of their users may overtake them',
+    )
+    Object.assign(since, { calls: 0, loggedAt: now })
+  }
+
+  /** A parked call of which nothing can be sent. */
+  giveUp(work: Work, key: string | null, delivery: Delivery, reason: DeadLetterReason, detail: string): void {
+    this.#parts.budget.reserve(delivery.body.length)
+    this.#deadLetters.writeDelivery(work, keyBytes(key), reason, detail, delivery, Date.now())
   }
 
   /** A call for a paused destination: its part of the record is done. */

@@ -8,6 +8,7 @@ import { isoOf } from '../../core/duration.ts'
 import type { CopyLife, Step } from '../../core/ledger/call-life.ts'
 import type { NotPlannedReason } from '../../core/ledger/delivery-event.ts'
 import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
+import { strictTier } from '../../core/topics.ts'
 import { jsonOf, deadLetterIdOf, replayOfStep } from './describe.ts'
 import { lifeOfMessage, type MessageCopy, type MessageLife } from './why.ts'
 
@@ -161,8 +162,10 @@ function wordsOf(step: Step): [what: string, text: string] {
     case 'retried':
     case 'deferred': {
       const asked = notBefore === null ? '' : `, not before ${isoOf(notBefore)}`
+      if (tier === strictTier.name) return ['parked', `in the order of its user’s calls${asked}`]
       const due = dueAt === null ? '' : `, due ${isoOf(dueAt)}`
-      return [disposition, `to tier ${tier ?? '?'}${due}${asked}`]
+      const released = reason === null ? '' : `, no longer waited for by later calls (${reason})`
+      return [disposition, `to tier ${tier ?? '?'}${due}${asked}${released}`]
     }
     case 'dead_lettered': {
       const id = deadLetterIdOf(deadLetter)
@@ -181,6 +184,8 @@ function endOf({ state, at, byTally, attempts, reason, pausedAt, tier, dueAt, de
     case 'open':
       return 'not finished: it waits in Kafka, or is in flight'
     case 'waiting':
+      if (tier === strictTier.name)
+        return `parked in the order of its user’s calls, after ${times(attempts)} before that`
       return `waits in tier ${tier}, due ${isoOf(dueAt!)}, after ${times(attempts)}`
     case 'delivered':
       return byTally

@@ -62,6 +62,7 @@ const shown: Record<string, string[]> = {
   'destination limit': [`${ms(limits.limitBurstMs)} of the rate at once`],
   'order per key': [`${seconds(limits.maxLaneWorkMs)} of work waits, after ${seconds(limits.laneGraceMs)}`],
   batch: [`${limits.batchesScanned} batches`],
+  'parked calls': [count(limits.maxParked), count(limits.maxParkedSpan), mb(limits.maxParkedBytes)],
   runs: [count(maxRunCalls), ms(limits.lingerMs)],
   'attempts of their own': [`1 to ${mostOwnAttempts}`],
   deferrals: [count(limits.deferredAtOnce)],

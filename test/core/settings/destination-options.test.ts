@@ -130,6 +130,9 @@ test('each option can be set and taken away, and stays as it is when it is not n
     oauthClientId: 'postrider',
     oauthScope: 'calls',
     oauthAudience: 'https://api.test/',
+    order: 'strict' as const,
+    orderLimit: 5,
+    orderWait: '10m',
   }
   assert.deepEqual(editOptions(defaultOptions, set), set)
   assert.deepEqual(editOptions(set, {}), set)

@@ -64,5 +64,8 @@ test('a request of several calls has nothing that is of one call', () => {
     'a request of several calls has no hole in its URL or in a header, which is of one call',
     'a request of several calls has no trace context, which is of one call',
   ])
+  assert.deepEqual(conflicts({ order: 'strict' }), [
+    'strict order sends each call alone: it goes without batches',
+  ])
   assert.deepEqual(conflicts({ batch: null, contentType: 'form', traceContext: true }, true), [])
 })

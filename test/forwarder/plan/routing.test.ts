@@ -7,7 +7,7 @@ import { type Destination, type SettingsState, noLogin } from '../../../src/core
 import { Routing } from '../../../src/forwarder/plan/routing.ts'
 import { Dispatcher } from '../../../src/forwarder/send/dispatcher.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
-import { FakeClient, noMetrics, paceBounds, somePolicy } from '../fakes.ts'
+import { FakeClient, noMetrics, noOrder, paceBounds, somePolicy } from '../fakes.ts'
 import { someSource } from '../../support/sources.ts'
 
 const unused = () => assert.fail('nothing is sent')
@@ -16,7 +16,15 @@ const newRouting = (): Routing =>
     endpoints: {
       dispatcher: new Dispatcher(
         {
-          ...{ finish: unused, settle: unused, skip: unused, hold: unused, fail: unused, abandon: unused },
+          ...{
+            finish: unused,
+            settle: unused,
+            skip: unused,
+            hold: unused,
+            park: unused,
+            fail: unused,
+            abandon: unused,
+          },
           ...{ isRevoked: () => false, isExpired: () => false },
         },
         { attempted: unused, deferred: unused },
@@ -47,6 +55,7 @@ const newRouting = (): Routing =>
     },
     openSecret: () => '',
     policy: somePolicy,
+    order: noOrder,
     limitOf: () => null,
     failed: () => {},
     lacksTiers: () => {},

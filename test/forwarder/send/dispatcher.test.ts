@@ -622,6 +622,39 @@ test('a key may queue ten seconds of work at a slow endpoint; the rest is deferr
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
+test('with strict order nothing overtakes in a lane: what is too much of one key is parked, in its order and a few at a time', async (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ places: 20_000 })
+  const crm = engine.destination('crm')
+  crm.order = engine.order()
+  const client = engine.client('crm')
+  const partition = engine.partition()
+  const numbered = (from: number, to: number) => {
+    for (let index = from; index < to; index++) engine.admit(`h${index}`, crm, { key: 'hot', partition })
+  }
+  const answer = () => {
+    pass(1_000)
+    client.answer('success', undefined, { durationMs: 1_000 })
+  }
+  numbered(0, 300)
+  engine.admit('other', crm, { key: 'cold', partition })
+  client.answer('success', 'other')
+  while (engine.parked.length === 0) answer()
+  numbered(300, 400)
+  for (let seen = -1; engine.parked.length > seen; await turn()) {
+    assert.ok(engine.parked.length - Math.max(seen, 0) <= 16, 'others have their turns in between')
+    seen = engine.parked.length
+  }
+  const sent = client.sent.filter((id) => id !== 'other')
+  const parked = engine.parked.map(({ delivery }) => delivery.id)
+  assert.deepEqual(
+    [...sent, ...parked],
+    Array.from({ length: 400 }, (_, index) => `h${index}`),
+  )
+  assert.deepEqual(new Set(engine.deferrals), new Set(['order']))
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
 test('thousands of calls of one key wait for their turn at a fast endpoint, even if its first answers are late', async (t) => {
   const { pass } = clock(t)
   const engine = new Engine({ places: 20_000 })

@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { EncodedRecord, RecordSink } from '../../../forwarder/settle/record-publisher.ts'
+import type { EncodedRecord, Placed, RecordSink } from '../../../forwarder/settle/record-publisher.ts'
 import type { ProducerLog } from '../producer/produce-errors.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { publish } from '../producer/publish.ts'
@@ -14,10 +14,17 @@ export class KafkaSink implements RecordSink {
     this.#produced = produced
   }
 
-  async append(topic: string, records: readonly EncodedRecord[]): Promise<readonly EncodedRecord[]> {
+  async append<T extends EncodedRecord>(
+    topic: string,
+    records: readonly T[],
+    placed?: Placed<T>,
+  ): Promise<readonly EncodedRecord[]> {
     const began = performance.now()
-    const { tooLarge } = await publish(this.#producer, topic, records)
+    const { acknowledged, tooLarge } = await publish(this.#producer, topic, records)
     this.#produced((performance.now() - began) / 1_000)
+    if (placed)
+      for (const { partition, baseOffset, records: its } of acknowledged)
+        its.forEach((record, nth) => placed(record as T, partition, baseOffset < 0 ? null : baseOffset + nth))
     return tooLarge
   }
 

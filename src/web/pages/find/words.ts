@@ -169,6 +169,7 @@ export function endText(
     case 'open':
       return 'It waits in Kafka, or is in flight.'
     case 'waiting':
+      if (tier === 'strict') return `In the order of its user’s calls, after ${times(attempts)} before that.`
       return `In tier ${tier}, after ${times(attempts)}.`
     case 'delivered':
       return byTally ? 'At the first attempt, by then at the latest.' : `After ${times(attempts)}.`
