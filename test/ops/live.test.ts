@@ -68,6 +68,7 @@ async function startPostrider(t: TestContext, deployment: Deployment) {
               userId: randomBytes(4).toString('hex'),
               event: 'Ordered',
             })),
+            { type: 'track', userId: 'in-every-batch', event: 'Ordered' },
             { type: 'track', userId: 'no-event' },
           ],
         }),
@@ -120,6 +121,13 @@ async function settle(t: TestContext, deployment: Deployment): Promise<void> {
     pauseId: 'p-1',
     at: Date.now(),
     until: null,
+  })
+  await deployment.destination({ id: 'strict', urls: [down!.url], secret })
+  // The user that sends in every batch does not wait for long.
+  await settings.execute({
+    type: 'update_destination',
+    id: 'strict',
+    options: { order: 'strict', orderLimit: 1 },
   })
   // Its calls have no such property: it cannot be evaluated.
   await settings.execute({
@@ -196,10 +204,8 @@ test(title, { skip: prometheus.skip, timeout: 300_000 }, async (t) => {
 
   // And what is wrong here can be seen.
   const down = await query('avg by (destination, url_id) (postrider_endpoint_down) > 0.5')
-  assert.deepEqual(
-    down.map(({ metric }) => metric.destination),
-    ['down'],
-  )
+  // Both send to the receiver that is down.
+  assert.deepEqual(down.map(({ metric }) => metric.destination).sort(), ['down', 'strict'])
   // It takes two scrapes between which the dead letters grew, and an evaluation after them.
   const deadLetters = 'ALERTS{alertname="PostriderDeadLetters",alertstate="firing"}'
   const fires = async () => (await query(deadLetters)).some(({ metric }) => metric.destination === 'refusing')

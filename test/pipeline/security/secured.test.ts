@@ -87,17 +87,20 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
       })
       await until(async () => (await post('retried')) === 200)
       await arrived('retried', 3)
+      await api('PATCH', '/destinations/crm', { order: 'strict' })
+      assert.equal(await post('parked'), 200)
+      await arrived('parked', 3)
       assert.equal(await post('refused'), 200)
       await arrived('refused', 1)
       await deadLetters('reason=rejected&destination=crm', 1)
       await api('POST', '/replays', { deadLetters: { reason: ['rejected'], destination: ['crm'] } })
       await arrived('refused', 2)
       // An unreadable record becomes a dead letter as well, and is replayed to the tier that it came from.
-      for (const tier of ['300ms', '600ms'])
+      for (const tier of ['300ms', '600ms', 'strict'])
         await deployment.produce(topic(`webhooks.retry.${tier}`), 'no Avro')
-      await deadLetters('reason=undecodable', 2)
+      await deadLetters('reason=undecodable', 3)
       await api('POST', '/replays', { deadLetters: { reason: ['undecodable'] } })
-      await deadLetters('reason=undecodable', 4)
+      await deadLetters('reason=undecodable', 6)
       // A forwarder writes into the settings that a URL is gone.
       await until(async () => {
         const { urls } = (await api('GET', '/destinations/old')) as { urls: { goneAt: string | null }[] }

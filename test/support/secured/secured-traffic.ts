@@ -5,7 +5,7 @@ import { startReceiver, type Receiver } from '../receivers.ts'
 
 /** Calls through a collector, requests to a console, and where deliveries arrive. */
 export interface Traffic {
-  /** Takes every call in the end: `retried` the third time, `refused` the second time, which needs a replay. */
+  /** Takes every call in the end: `retried` and `parked` the third time, `refused` the second time, which needs a replay. */
   receiver: Receiver
   /** Answers 410. */
   gone: Receiver
@@ -32,7 +32,7 @@ export async function securedTraffic(
   receiver.answer(({ json }) => {
     const id = String(json().messageId)
     tries.set(id, (tries.get(id) ?? 0) + 1)
-    if (id === 'retried' && tries.get(id)! <= 2) return { status: 503 }
+    if (['retried', 'parked'].includes(id) && tries.get(id)! <= 2) return { status: 503 }
     return { status: id === 'refused' && tries.get(id) === 1 ? 400 : 200 }
   })
   const gone = await startReceiver(t)
