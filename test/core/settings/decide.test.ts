@@ -671,3 +671,18 @@ test('a schedule that the deployment cannot keep is refused when it is set, and 
   assert.deepEqual(faults({ traceContext: true }, stands), [])
   assert.deepEqual(faults({ retryTiers: null }, stands), [])
 })
+
+test('strict order is refused where each URL has a delivery of its own, and with bounds that are none', () => {
+  const faults = (options: OptionsEdit) => {
+    const decision = decide({ type: 'update_destination', id: 'crm', options }, after(shop, crm))
+    return decision.accepted ? [] : decision.faults.map(({ field, message }) => `${field}: ${message}`)
+  }
+  assert.deepEqual(faults({ order: 'strict', orderLimit: 10, orderWait: '10m' }), [])
+  assert.deepEqual(faults({ order: 'strict', deliverTo: 'every' }), [
+    'order: strict order needs one delivery for all URLs: deliver to any',
+  ])
+  assert.deepEqual(faults({ orderLimit: 0, orderWait: '0s' }), [
+    'orderLimit: 0 is not a whole number from 1 to 10000',
+    'orderWait: "0s" is no duration such as 1h',
+  ])
+})
