@@ -75,7 +75,12 @@ export function SwitchDialog({
 }
 
 /** As it went out, without the values of static headers. */
-export const requestText = ({ method, url, headers, body }: SampleAnswer['data'][number]['request']): string =>
+export const requestText = ({
+  method,
+  url,
+  headers,
+  body,
+}: SampleAnswer['data'][number]['request']): string =>
   [`${method} ${url}`, ...headers.map(({ name, value }) => `${name}: ${value}`), '', body].join('\n')
 
 /** Sends a sample call to each URL, and shows how each answered. */
