@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { healthSentence, isWell } from '../../../core/statistics/health.ts'
 import { useLive } from '../../api/live.ts'
 import type { DestinationAnswer, DestinationSummary } from '../../api/routes.ts'
@@ -14,14 +14,14 @@ import {
   TryAgainDialog,
 } from '../../components/destination-dialogs.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Note } from '../../components/notices.tsx'
+import { Loading, Note } from '../../components/notices.tsx'
 import { ReplayDialog } from '../../components/replay-dialog.tsx'
 import { HealthBadge, CopyAsCurl } from '../../components/text.tsx'
 import { Ago, Since } from '../../components/time.tsx'
 import { Loaded, Views } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
 import { Activity, Attempts } from './activity.tsx'
-import { Settings } from './settings/settings.tsx'
+import type { Settings, SettingsProps } from './settings/settings.tsx'
 
 const views = [
   ['activity', 'Activity'],
@@ -96,8 +96,23 @@ interface ShownProps {
 function Shown({ view, destination, state, tag, act, reload }: ShownProps) {
   if (view === 'attempts') return <Attempts destination={destination} />
   if (view === 'settings')
-    return <Settings destination={destination} tag={tag} rotate={() => act('secret')} reload={reload} />
+    return <LoadedSettings destination={destination} tag={tag} rotate={() => act('secret')} reload={reload} />
   return <Activity destination={destination} state={state} />
+}
+
+/** The form is much, and most who look at a destination do not want it: it is loaded when it is first shown. */
+function LoadedSettings(props: SettingsProps) {
+  const [loaded, setLoaded] = useState<{ View: typeof Settings | null }>()
+  useEffect(() => {
+    import('./settings/settings.tsx').then(
+      ({ Settings: View }) => setLoaded({ View }),
+      // The console was upgraded since this page was opened, or is away.
+      () => setLoaded({ View: null }),
+    )
+  }, [])
+  if (!loaded) return <Loading what="the settings" />
+  const { View } = loaded
+  return View ? <View {...props} /> : <Note tone="warn">The settings cannot be loaded: reload the page.</Note>
 }
 
 interface ActionsProps {

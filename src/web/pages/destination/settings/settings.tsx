@@ -21,7 +21,7 @@ import {
 import { FormFields } from './form-fields.tsx'
 import { RequestPreview } from './request-preview.tsx'
 
-interface SettingsProps {
+export interface SettingsProps {
   destination: DestinationAnswer
   tag: string | null
   rotate: () => void
