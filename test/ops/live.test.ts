@@ -15,6 +15,7 @@ import { interpolate, readDashboard } from '../support/ops/dashboard.ts'
 import { startPrometheus } from '../support/ops/prometheus.ts'
 import { readRules, selectorsOf } from '../support/ops/rules.ts'
 import { needed } from '../support/ops/tools.ts'
+import { newAuthority } from '../support/secured/certificates.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { until } from '../support/until.ts'
 
@@ -129,6 +130,19 @@ async function settle(t: TestContext, deployment: Deployment): Promise<void> {
     id: 'strict',
     options: { order: 'strict', orderLimit: 1 },
   })
+  // Nobody listens where its tokens come from.
+  await deployment.destination({ id: 'logged-in', urls: [good!.url], secret })
+  const { ca } = await newAuthority()
+  const fact = { subject: 'root', issuer: 'root', fingerprint: '00', expiresAt: Date.now() + 90 * 86_400_000 }
+  await settings.execute({
+    type: 'update_destination',
+    id: 'logged-in',
+    login: {
+      oauthClientSecret: newSecret('secret', deployment.secrets),
+      ca: { ...newSecret(ca, deployment.secrets), certificates: [fact] },
+    },
+    options: { oauthTokenUrl: 'http://127.0.0.1:1/token', oauthClientId: 'postrider' },
+  })
   // Its calls have no such property: it cannot be evaluated.
   await settings.execute({
     type: 'update_destination',
@@ -204,8 +218,8 @@ test(title, { skip: prometheus.skip, timeout: 300_000 }, async (t) => {
 
   // And what is wrong here can be seen.
   const down = await query('avg by (destination, url_id) (postrider_endpoint_down) > 0.5')
-  // Both send to the receiver that is down.
-  assert.deepEqual(down.map(({ metric }) => metric.destination).sort(), ['down', 'strict'])
+  // Two send to the receiver that is down, and one gets no token.
+  assert.deepEqual(down.map(({ metric }) => metric.destination).sort(), ['down', 'logged-in', 'strict'])
   // It takes two scrapes between which the dead letters grew, and an evaluation after them.
   const deadLetters = 'ALERTS{alertname="PostriderDeadLetters",alertstate="firing"}'
   const fires = async () => (await query(deadLetters)).some(({ metric }) => metric.destination === 'refusing')

@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts'
 interface Overview {
   destinations: {
     id: string
-    state: string
+    health: { word: string }
     delivered: number
     failed: number
     retried: number
@@ -44,7 +44,7 @@ async function rig(t: TestContext) {
 test('with --demo-traffic everything moves within a minute; without it nothing of it is left at work', async (t) => {
   const start = await rig(t)
   const states = ({ destinations }: Overview) => {
-    const known = new Map(destinations.map(({ id, state }) => [id, state]))
+    const known = new Map(destinations.map(({ id, health }) => [id, health.word]))
     return ['demo-healthy', 'demo-slow', 'demo-failing'].map((id) => known.get(id))
   }
 

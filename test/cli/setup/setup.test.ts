@@ -15,13 +15,13 @@ test('setup creates everything, reports it, and has nothing to do the second tim
   const first = await rig.run('', 'setup', '--json')
   assert.equal(first.status, 0, first.stderr)
   const made = lines(first.stdout)
-  assert.equal(made.filter(({ kind, result }) => kind === 'topic' && result === 'created').length, 9)
-  assert.equal(made.filter(({ kind, result }) => kind === 'subject' && result === 'registered').length, 9)
+  assert.equal(made.filter(({ kind, result }) => kind === 'topic' && result === 'created').length, 10)
+  assert.equal(made.filter(({ kind, result }) => kind === 'subject' && result === 'registered').length, 10)
 
   const second = await rig.run('', 'setup')
   assert.equal(second.status, 0, second.stderr)
   assert.equal(second.stderr, '')
-  assert.equal(second.stdout.match(/ present$/gm)?.length, 18)
+  assert.equal(second.stdout.match(/ present$/gm)?.length, 20)
   assert.match(second.stdout, /^TOPIC +PARTITIONS/)
 })
 
