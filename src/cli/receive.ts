@@ -24,6 +24,8 @@ export interface ReceivedWebhook {
   userId: string | null
   event: string | null
   messageId: string | null
+  /** How many calls a batch holds, as an array or as lines; null for what is none. */
+  calls: number | null
   /** The Idempotency-Key: the same at every attempt. */
   deliveryId: string | null
   signature: SignatureVerdict
@@ -143,6 +145,7 @@ function describe(
     userId: text('userId') ?? text('User ID') ?? text('anonymousId'),
     event: text('event') ?? text('name') ?? text('groupId'),
     messageId: text('messageId'),
+    calls: callsIn(body, header('content-type')),
     deliveryId: header('idempotency-key') ?? null,
     signature: verifySignature(body, header('x-signature'), secret),
     status,
@@ -159,12 +162,27 @@ function jsonObject(body: Buffer): Record<string, unknown> {
   }
 }
 
+function callsIn(body: Buffer, contentType: string | undefined): number | null {
+  const text = body.toString('utf8')
+  if (contentType === 'application/x-ndjson') return text.split('\n').filter((line) => line !== '').length
+  try {
+    const value: unknown = JSON.parse(text)
+    return Array.isArray(value) ? value.length : null
+  } catch {
+    return null
+  }
+}
+
+/** What stands for its type where it is no call by itself. */
+export const batchWords = ({ calls }: Pick<ReceivedWebhook, 'calls'>): string | null =>
+  calls === null ? null : `batch of ${calls}`
+
 /** One line for people: time, path, type, user, event, message id, what its signature is worth. */
 export function webhookLine(webhook: ReceivedWebhook): string {
   const time = new Date(webhook.at).toISOString().slice(11, 23)
   const parts = [
     webhook.method === 'POST' ? webhook.path : `${webhook.method} ${webhook.path}`,
-    webhook.type ?? `no call (${webhook.bytes} bytes)`,
+    webhook.type ?? batchWords(webhook) ?? `no call (${webhook.bytes} bytes)`,
     webhook.userId,
     webhook.event,
     webhook.messageId ?? webhook.deliveryId,

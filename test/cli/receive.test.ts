@@ -80,6 +80,7 @@ test('the receiver prints each request and whether its signature is right', asyn
       deliveryId: 'm1:crm',
       signature: 'verified',
       status: 200,
+      calls: null,
       bytes: track.length,
     },
   )
@@ -92,6 +93,21 @@ test('the receiver prints each request and whether its signature is right', asyn
     /^\d\d:\d\d:\d\d\.\d{3} {2}\/hook\?x=1 {2}track {2}u1 {2}Order Completed {2}m1 {2}signature verified$/,
   )
   assert.match(webhookLine(seen[3]!), /no call \(11 bytes\) {2}signature absent$/)
+})
+
+test('a batch is said to be one, with the number of its calls', async (t) => {
+  const { url, seen } = await receiver(t)
+  await post(url, `[${track},${track},{}]`)
+  await fetch(url, {
+    method: 'POST',
+    body: `${track}\n${track}\n`,
+    headers: { 'content-type': 'application/x-ndjson' },
+  })
+  assert.deepEqual(
+    seen.map(({ calls }) => calls),
+    [3, 2],
+  )
+  assert.match(webhookLine(seen[0]!), / {2}batch of 3 {2}signature /)
 })
 
 test('a body cannot move the cursor of the terminal', async (t) => {

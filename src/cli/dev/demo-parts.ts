@@ -6,7 +6,7 @@ import type { Part } from '../../supervisor.ts'
 import { type Context, withOpen } from '../context.ts'
 import { openSettings } from '../deployment.ts'
 import { untilAborted } from '../part-lives.ts'
-import { startReceiver, type ReceivedWebhook } from '../receive.ts'
+import { batchWords, startReceiver, type ReceivedWebhook } from '../receive.ts'
 import { printable } from '../terminal.ts'
 import { demoId, ensureDemo, sealedDestinations } from './demo.ts'
 import type { DevState, Screen } from './dev.ts'
@@ -164,7 +164,7 @@ export class Arrivals {
 /** Time, type, user, what it is about, and what its signature is worth, in columns. */
 function arrivalLine(webhook: ReceivedWebhook): string {
   const time = new Date(webhook.at).toISOString().slice(11, 23)
-  const type = webhook.type ?? `${webhook.method}, no call`
+  const type = webhook.type ?? batchWords(webhook) ?? `${webhook.method}, no call`
   const columns = [type.padEnd(9), (webhook.userId ?? '').padEnd(10), (webhook.event ?? '').padEnd(18)]
   return printable(`  ${time}  ${columns.join(' ')} signature ${webhook.signature}`)
 }
