@@ -258,9 +258,14 @@ export const {
 
 const oauthTexts = ['oauthClientId', 'oauthScope', 'oauthAudience'] as const
 
-/** Without a token URL there is no OAuth2: what belongs to it goes with it. */
-export const withoutOAuth = (edit: OptionsEdit): OptionsEdit =>
-  edit.oauthTokenUrl === null ? { ...edit, oauthClientId: null, oauthScope: null, oauthAudience: null } : edit
+const { batchBytes, batchWait, batchFormat } = defaultOptions
+
+/** What belongs to OAuth2, or to batches, goes with them. */
+export const withDependents = (edit: OptionsEdit): OptionsEdit => ({
+  ...edit,
+  ...(edit.oauthTokenUrl === null && { oauthClientId: null, oauthScope: null, oauthAudience: null }),
+  ...(edit.batch === null && { batchBytes, batchWait, batchFormat }),
+})
 
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
 export function optionsFaults(edit: OptionsEdit): Fault[] {

@@ -18,7 +18,7 @@ import {
   optionsConflicts,
   optionsFaults,
   ownScheduleFaults,
-  withoutOAuth,
+  withDependents,
 } from './destination-options.ts'
 import type { DeploymentRules } from './deployment-rules.ts'
 import type { Decision } from './events.ts'
@@ -46,7 +46,7 @@ export function decideDestinationCreate(
   { hostRefusal, retryPolicy }: DeploymentRules,
 ): Decision {
   const { id, name, sourceIds, enabled, sharedSecret } = command
-  const options = withoutOAuth(command.options ?? {})
+  const options = withDependents(command.options ?? {})
   const edited = editUrls(
     { id, urls: command.urls, headers: command.headers, current: [], hostRefusal },
     state,
@@ -95,7 +95,7 @@ export function decideDestinationUpdate(
   { hostRefusal, retryPolicy }: DeploymentRules,
 ): Decision {
   const { id, name, sourceIds, urls } = command
-  const options = withoutOAuth(command.options ?? {})
+  const options = withDependents(command.options ?? {})
   const headers = command.headers ?? []
   const current = state.destinations.get(id)
   if (!current) return refused('not_found', 'id', `destination "${id}" does not exist`)

@@ -6,6 +6,7 @@ import {
   defaultOptions,
   optionsConflicts,
   optionsFaults,
+  withDependents,
 } from '../../../src/core/settings/destination-options.ts'
 
 const bytes = (text: string) => Buffer.from(text)
@@ -68,4 +69,11 @@ test('a request of several calls has nothing that is of one call', () => {
     'strict order sends each call alone: it goes without batches',
   ])
   assert.deepEqual(conflicts({ batch: null, contentType: 'form', traceContext: true }, true), [])
+})
+
+test('without batches nothing is left of how they were', () => {
+  const { batchBytes, batchWait, batchFormat } = defaultOptions
+  const edit = withDependents({ batch: null, batchWait: '5s', method: 'PUT' })
+  assert.deepEqual(edit, { batch: null, batchBytes, batchWait, batchFormat, method: 'PUT' })
+  assert.deepEqual(withDependents({ batch: 10, batchWait: '5s' }), { batch: 10, batchWait: '5s' })
 })
