@@ -12,7 +12,7 @@ import { loginLabels } from '../../core/settings/login.ts'
 import type { LoginName } from '../../core/settings/settings.ts'
 import { healthSentence, healthText } from '../../core/statistics/health.ts'
 import { settingIn } from '../settings/setting-operations.ts'
-import { type DestinationView, destinationKind, type sampleView } from './destinations.ts'
+import { type DestinationView, destinationKind, type sampleView, type ShownRequest } from './destinations.ts'
 import type { PreviewView } from './preview.ts'
 
 export const headings = ['ID', 'NAME', 'STATE', 'SOURCES', 'URLS', 'SIGNED']
@@ -455,12 +455,7 @@ function callIn(file: string): unknown {
 }
 
 /** A request as it goes out. */
-function requestText({
-  method,
-  url,
-  headers,
-  body,
-}: PreviewView['data'][number]['before']['requests'][number]): string {
+function requestText({ method, url, headers, body }: ShownRequest): string {
   const lines = headers.map(({ name, value }) => `${name}: ${value}`)
   return [`${method} ${url}`, ...lines, '', body].map(printable).join('\n')
 }

@@ -1,5 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
-import { ApiFailure, request } from '../../../api/request.ts'
+import { useLive } from '../../../api/live.ts'
 import type { PreviewAnswer } from '../../../api/routes.ts'
 import { requestText } from '../../../components/destination-dialogs.tsx'
 import { countOf } from '../../../components/figures.ts'
@@ -13,25 +12,7 @@ interface PreviewProps {
 
 /** What the requests of the newest calls become, before it is saved. */
 export function RequestPreview({ id, body }: PreviewProps) {
-  const [answer, setAnswer] = useState<PreviewAnswer | null>(null)
-  const [failure, setFailure] = useState<ApiFailure | null>(null)
-  const asked = JSON.stringify(body)
-  useEffect(() => {
-    const ending = new AbortController()
-    request('POST /destinations/{id}/preview', {
-      id,
-      body: JSON.parse(asked) as Record<string, unknown>,
-      signal: ending.signal,
-    }).then(
-      ({ data }) => setAnswer(data),
-      (error: unknown) => {
-        if (ending.signal.aborted) return
-        if (!(error instanceof ApiFailure)) throw error
-        setFailure(error)
-      },
-    )
-    return () => ending.abort()
-  }, [id, asked])
+  const { data: answer, failure } = useLive('POST /destinations/{id}/preview', { id, body }, 0)
   // Saving says which field is wrong, at that field.
   if (failure) return failure.fields.length > 0 ? null : <Failure failure={failure} />
   if (answer === null) return <p class="faint">Looking at the newest calls …</p>
