@@ -134,7 +134,12 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
     await page.getByText('No forwarder is running', { exact: true }).waitFor({ timeout: 60_000 })
     await page.getByText('nothing is lost').waitFor()
     await page.getByText('No collector is running', { exact: true }).waitFor()
-    assert.equal(await page.locator('.path').getByText('not known').count(), 2, 'lag and waiting retries')
+    const notKnown = page.locator('.path').getByText('not known')
+    await until(
+      async () => (await notKnown.count()) === 2,
+      30_000,
+      'that lag and waiting retries are not known',
+    )
     await assertAccessible(page)
     assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
     await page.goto('/destinations')
