@@ -25,6 +25,8 @@ const arrived: Record<string, object> = {
 
 /** Some SDKs wait half a minute between two tries, or double what they wait nine times. */
 const longMs = 180_000
+/** An SDK for apps sends every half a minute. */
+const twoSendsMs = 75_000
 
 interface Given {
   refusals?: Refusal[]
@@ -65,10 +67,27 @@ function ownFields<T extends object>(body: T): T {
   return Object.fromEntries(Object.entries(body).filter(([key]) => !onEveryCall.includes(key))) as T
 }
 
-/** How it ended. One that runs on is ended once the front gave that many answers to its calls. */
-async function endOf({ isForApps }: Sender, program: Watched, front: Front, answers: number) {
+/**
+ * How it ended. One that runs on is ended once the front gave that many answers to its calls. `mayKeep`: or once it asked
+ * for its settings and let two sends pass, for then it keeps its calls.
+ */
+async function endOf(
+  { isForApps }: Sender,
+  program: Watched,
+  front: Front,
+  { answers, mayKeep = false }: { answers: number; mayKeep?: boolean },
+) {
   if (isForApps) {
-    await until(() => front.answers.length >= answers, longMs, `answer ${answers}`)
+    let askedAt = Infinity
+    await until(
+      async () => {
+        if (front.answers.length >= answers) return true
+        if (mayKeep && askedAt === Infinity && (await program.asked()).length > 0) askedAt = performance.now()
+        return performance.now() > askedAt + twoSendsMs
+      },
+      longMs,
+      `answer ${answers}`,
+    )
     program.endInput()
   }
   return program.end(longMs)
@@ -117,7 +136,7 @@ suite('SDKs of servers', { concurrency: 6 }, () => {
         const began = Date.now()
         const { receiver, deployment, front, program } = await underTest(t, sender)
         await deployment.forwarder()
-        const { status, output } = await endOf(sender, program, front, 1)
+        const { status, output } = await endOf(sender, program, front, { answers: 1 })
         assert.equal(status, 0, output)
         const requests = await receiver.waitFor(types.length, 30_000)
         for (const { signature } of requests) assert.equal(signature, 'valid')
@@ -149,7 +168,7 @@ suite('SDKs of servers', { concurrency: 6 }, () => {
         },
         async (t) => {
           const { deployment, front, program } = await underTest(t, sender, { refusals })
-          const { status, output } = await endOf(sender, program, front, 3)
+          const { status, output } = await endOf(sender, program, front, { answers: 3 })
           assert.equal(status, 0, output)
           assert.deepEqual(front.answers, [503, 429, 200])
           await assertCollected(deployment, sender)
@@ -172,9 +191,11 @@ suite('SDKs of servers', { concurrency: 6 }, () => {
     for (const [what, given, expected] of wrong)
       test(`${sdk}: with ${what} nothing is written, and the program ends`, { skip }, async (t) => {
         const { deployment, front, program } = await underTest(t, sender, given)
-        const { status, output } = await endOf(sender, program, front, 1)
+        // analytics-kotlin now and then keeps its calls once its settings are refused: docs/senders.md says so.
+        const { status, output } = await endOf(sender, program, front, { answers: 1, mayKeep: true })
         assert.equal(status, isForApps ? 0 : 1, output)
-        assert.deepEqual([...new Set(front.answers)], [expected])
+        if (!isForApps) assert.ok(front.answers.length > 0)
+        assert.ok(front.answers.every((answer) => answer === expected))
         assert.deepEqual(await collected(deployment), [])
         await assertAskedOnly(program, front)
       })
@@ -188,7 +209,7 @@ suite('SDKs of servers', { concurrency: 6 }, () => {
           // The second shows that the first was refused.
           await until(async () => (await program.asked()).length >= 2, longMs, 'a second connection')
           await front.open()
-          const { status, output } = await endOf(sender, program, front, 1)
+          const { status, output } = await endOf(sender, program, front, { answers: 1 })
           assert.equal(status, 0, output)
           await assertCollected(deployment, sender)
           await assertAskedOnly(program, front)
