@@ -19,8 +19,8 @@ export interface Sender {
   vendor: string
   /** What it does with calls that are not accepted at first. */
   refused: 'sends again' | 'gives up'
-  /** It goes on sending what was not accepted for longer than a minute. */
-  isPatient: boolean
+  /** It goes on sending what was not accepted for longer than a minute; 'at times': as the random part of its waits has it. */
+  isPatient: boolean | 'at times'
   /** It speaks TLS only, and ends no sooner than its input. */
   isForApps: boolean
   /** Of its folder: what holds the lines that docs/senders.md shows, and what pins its version, as text before the version. */
@@ -68,6 +68,7 @@ export const senders: readonly Sender[] = [
     name: 'java',
     sdk: 'analytics-java',
     ...onServers,
+    isPatient: 'at times',
     main: 'Main.java',
     pin: ['pom.xml', '<artifactId>analytics</artifactId>\n      <version>'],
   },
