@@ -1,4 +1,5 @@
 // What the console answers beside its operations: refusals of its own, and errors.
+import { createGzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { apiPrefix } from './document.ts'
 import { answerOf, refusal, RequestRefused } from '../operators/check.ts'
@@ -87,11 +88,21 @@ export function notFound(
   send(reply, refusal('method_not_allowed', `there is ${methods} at this path`))
 }
 
+/** What is shorter fits into a packet or two as it is. */
+const minZipped = 2_048
+
 export function send(reply: FastifyReply, { status, headers, body }: ApiAnswer): void {
-  reply
-    .code(status)
-    .headers({ ...headers, 'Content-Type': 'application/json; charset=utf-8' })
-    .send(`${JSON.stringify(body)}\n`)
+  const text = `${JSON.stringify(body)}\n`
+  reply.code(status).headers({ ...headers, 'Content-Type': 'application/json; charset=utf-8' })
+  if (text.length < minZipped) return void reply.send(text)
+  reply.header('Vary', 'Accept-Encoding')
+  if (!takesGzip(reply.request.headers)) return void reply.send(text)
+  const zipped = createGzip()
+  zipped.end(text)
+  reply.header('Content-Encoding', 'gzip').send(zipped)
 }
+
+export const takesGzip = (headers: FastifyRequest['headers']): boolean =>
+  /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(headers['accept-encoding'] ?? ''))
 
 export const pathOf = (request: FastifyRequest): string => request.url.split('?')[0]!

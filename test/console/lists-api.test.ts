@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
-import { request } from 'node:http'
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
 import { adminToken, startConsole, type RunningConsole } from '../support/consoles.ts'
 import { deploy, type Deployment } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
@@ -196,4 +199,27 @@ test('of five concurrent lists one is refused, and it is accepted after another 
   for (const { status, body } of answers) assert.deepEqual([status, body.entered], [200, 2])
   const again = await sync(busy.id, '{"userId":"only"}')
   assert.deepEqual([again.status, again.body.entered], [200, 1], again.text)
+})
+
+test('a long answer is compressed for whom asks for it, and is the same', async (t) => {
+  const deployment = await deploy(t)
+  const { url, ok } = await startConsole(deployment)
+  for (let n = 0; n < 12; n++)
+    await ok(201, 'POST', '/sources', { id: `shop-${n}`, name: `Shop ${n}`.repeat(10) })
+  const answered = async (encodings: string) => {
+    const headers = { authorization: `Bearer ${adminToken}`, 'accept-encoding': encodings }
+    const asked = request(`${url}/api/v1/sources`, { headers }).end()
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    const body = await buffer(response)
+    const { vary, 'content-encoding': encoding = null } = response.headers
+    return { body, vary, encoding }
+  }
+  const zipped = await answered('gzip, deflate, br')
+  for (const encodings of ['identity', 'gzip;q=0', '']) {
+    const plain = await answered(encodings)
+    assert.deepEqual([plain.encoding, plain.vary], [null, 'Accept-Encoding'])
+    assert.deepEqual(gunzipSync(zipped.body), plain.body)
+    assert.ok(zipped.body.length < plain.body.length / 4)
+  }
+  assert.deepEqual([zipped.encoding, zipped.vary], ['gzip', 'Accept-Encoding'])
 })

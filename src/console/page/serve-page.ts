@@ -5,6 +5,7 @@ import { basename, extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { takesGzip } from '../answers.ts'
 import { pageAt } from '../page-paths.ts'
 
 export interface PageFile {
@@ -133,7 +134,7 @@ function sendFile(
 ): FastifyReply {
   reply.headers({ 'Content-Type': type, ETag: tag, Vary: 'Accept-Encoding' })
   if (reply.statusCode === 200 && headers['if-none-match']?.includes(tag)) return reply.code(304).send()
-  const isGzip = /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''))
+  const isGzip = takesGzip(headers)
   const content = isGzip ? gzipped : body
   if (isGzip) reply.header('Content-Encoding', 'gzip')
   reply.header('Content-Length', content.length)
