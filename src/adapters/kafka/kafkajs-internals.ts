@@ -57,7 +57,14 @@ export interface MetadataResponse {
   topicMetadata: {
     topicErrorCode: number
     topic: string
-    partitionMetadata: { partitionErrorCode: number; partitionId: number; leader: number }[]
+    partitionMetadata: {
+      partitionErrorCode: number
+      partitionId: number
+      leader: number
+      /** Node ids: of all replicas, and of those in sync. */
+      replicas: number[]
+      isr: number[]
+    }[]
   }[]
 }
 

@@ -56,10 +56,10 @@ export async function leadersOf(admin: Admin, topic: string): Promise<number[]> 
   return partitions.map(({ leader }) => leader)
 }
 
-/** Waits until all three nodes hold every record of the topic. */
-export async function untilInSync(admin: Admin, topic: string, withinMs = 60_000): Promise<void> {
-  const isInSync = async () => (await partitionsOf(admin, topic)).every(({ isr }) => isr.length === 3)
-  await until(isInSync, withinMs, `three copies of ${topic} in sync`)
+/** Waits until all three nodes, or as many as are to have it, hold every record of the topic. */
+export async function untilInSync(admin: Admin, topic: string, withinMs = 60_000, copies = 3): Promise<void> {
+  const isInSync = async () => (await partitionsOf(admin, topic)).every(({ isr }) => isr.length === copies)
+  await until(isInSync, withinMs, `${copies} copies of ${topic} in sync`)
 }
 
 async function partitionsOf(admin: Admin, topic: string) {

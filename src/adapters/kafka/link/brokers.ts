@@ -14,6 +14,10 @@ const defaultMaxAgeMs = 10_000
 interface TopicMetadata {
   /** By partition: the leader's node id, or -1 while there is none. Empty while the topic is not known. */
   leaders: number[]
+  /** By partition: node ids of all replicas. */
+  replicas: number[][]
+  /** Partitions of which some replica is not in sync. */
+  outOfSync: ReadonlySet<number>
   /** Kafka's error in the last answer; 0 for none. */
   errorCode: number
 }
@@ -69,6 +73,17 @@ export class Brokers {
     return leader < 0 ? null : leader
   }
 
+  /** All replicas of the partition were in sync when the metadata were asked for. */
+  isInSync(topic: string, partition: number): boolean {
+    return this.leader(topic, partition) !== null && !this.#topics.get(topic)!.outOfSync.has(partition)
+  }
+
+  /** Rejects unless each replica's broker answers now: metadata may be as old as the last controller. */
+  async askReplicas(topic: string, partition: number): Promise<void> {
+    const ask = async (nodeId: number) => (await this.connection(nodeId)).metadata([topic], answerWithinMs)
+    await Promise.all((this.#topics.get(topic)?.replicas[partition] ?? []).map(ask))
+  }
+
   /** Kafka's error for the topic in the newest metadata; 0 for none. */
   topicError(topic: string): number {
     return this.#topics.get(topic)?.errorCode ?? 0
@@ -76,7 +91,8 @@ export class Brokers {
 
   /** The topic is among those whose metadata are asked for. */
   follow(topic: string): void {
-    if (!this.#topics.has(topic)) this.#topics.set(topic, { leaders: [], errorCode: 0 })
+    if (!this.#topics.has(topic))
+      this.#topics.set(topic, { leaders: [], replicas: [], outOfSync: new Set(), errorCode: 0 })
   }
 
   /** Asks for the metadata of all topics that are followed. Rejects when no broker answers. */
@@ -188,13 +204,19 @@ export class Brokers {
       // Where none is followed, brokers tell of all topics.
       if (!this.#topics.has(topic)) continue
       if (topicErrorCode !== 0 || partitionMetadata.length === 0) {
-        const leaders = this.#topics.get(topic)?.leaders ?? []
-        this.#topics.set(topic, { leaders, errorCode: topicErrorCode })
+        const known = this.#topics.get(topic)!
+        this.#topics.set(topic, { ...known, errorCode: topicErrorCode })
         continue
       }
       const leaders = new Array<number>(partitionMetadata.length).fill(-1)
-      for (const { partitionId, leader } of partitionMetadata) leaders[partitionId] = leader
-      this.#topics.set(topic, { leaders, errorCode: 0 })
+      const replicas: number[][] = []
+      const outOfSync = new Set<number>()
+      for (const { partitionId, leader, isr, ...each } of partitionMetadata) {
+        leaders[partitionId] = leader
+        replicas[partitionId] = each.replicas
+        if (isr.length < each.replicas.length) outOfSync.add(partitionId)
+      }
+      this.#topics.set(topic, { leaders, replicas, outOfSync, errorCode: 0 })
     }
   }
 }

@@ -16,8 +16,12 @@ const keptBytes = 32 * 1_024 * 1_024
 const maxWaitMs = 100
 /** What the leader does not know yet, a new one for instance. */
 const lookAgainMs = 100
-/** An offset that its leader answers nothing for is none, after so long, in ms: a new leader soon knows all there was. */
-const nothingThereMs = 10_000
+/**
+ * An offset for which its leader has nothing is none, once that was so for so long with all replicas in sync, and each of
+ * them answers; in ms. A new leader hands nothing out that it does not know to be at the others: while one of them is away or frozen that may take as
+ * long as the brokers keep it among those in sync (`replica.lag.time.max.ms`, 30 s), and while too few are in sync, for ever.
+ */
+const defaultNothingThereMs = 180_000
 const outOfRange = 1
 
 /** Records of one partition that lie next to each other. */
@@ -38,7 +42,7 @@ interface Wanted {
   done: number
   found: FetchedRecord[]
   resolve: (found: FetchedRecord[]) => void
-  /** Since when its leader has nothing at the next offset, by `performance.now()`; null: it has, as far as is known. */
+  /** Since when its leader has nothing at the next offset, with all replicas in sync, by `performance.now()`; else null. */
   nothingSince: number | null
 }
 
@@ -50,6 +54,7 @@ export class StretchReader {
   readonly #topic: string
   readonly #brokers: Brokers
   readonly #log: Pick<Logger, 'warn'>
+  readonly #nothingThereMs: number
   readonly #stop = new AbortController()
   /** The oldest first. */
   #stretches: Stretch[] = []
@@ -57,7 +62,13 @@ export class StretchReader {
   /** By partition, in the order in which they were asked for. */
   readonly #waiting = new Map<number, Wanted[]>()
 
-  constructor(kafka: Kafka, topic: string, log: Pick<Logger, 'warn'>) {
+  constructor(
+    kafka: Kafka,
+    topic: string,
+    log: Pick<Logger, 'warn'>,
+    nothingThereMs = defaultNothingThereMs,
+  ) {
+    this.#nothingThereMs = nothingThereMs
     this.#topic = topic
     this.#brokers = new Brokers(kafka)
     this.#brokers.follow(topic)
@@ -141,10 +152,14 @@ export class StretchReader {
       wanted.nothingSince = null
       return
     }
+    if (this.#brokers.isStale) await this.#brokers.refresh()
     const now = performance.now()
-    wanted.nothingSince ??= now
-    // Nobody has written such offsets: the record that names them is wrong.
-    if (now - wanted.nothingSince > nothingThereMs) {
+    const isNone = partition >= (this.#brokers.partitions(this.#topic) ?? Infinity)
+    if (isNone || this.#brokers.isInSync(this.#topic, partition)) wanted.nothingSince ??= now
+    else wanted.nothingSince = null
+    if (wanted.nothingSince !== null && now - wanted.nothingSince > this.#nothingThereMs) {
+      await this.#brokers.askReplicas(this.#topic, partition)
+      // Nobody has written such offsets, or the log was cut off: the record that names them is wrong.
       wanted.resolve(wanted.found)
       wanted.done = offsets.length
       return

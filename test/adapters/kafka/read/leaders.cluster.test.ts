@@ -10,6 +10,7 @@ import { KafkaProducer } from '../../../../src/adapters/kafka/producer/kafka-pro
 import { encodeRecord } from '../../../../src/adapters/kafka/producer/plain-record.ts'
 import { publishAll } from '../../../../src/adapters/kafka/producer/publish.ts'
 import { readRange } from '../../../../src/adapters/kafka/read/read-range.ts'
+import { StretchReader } from '../../../../src/adapters/kafka/read/stretch-reader.ts'
 import { TopicReader } from '../../../../src/adapters/kafka/read/topic-reader.ts'
 import type { LocalKafka } from '../../../../src/local/kafka.ts'
 import type { LocalKafkaNode } from '../../../../src/local/kafka-node.ts'
@@ -169,4 +170,45 @@ test('a log that an unclean election cut off is read on at its new end, with a w
     [10, 11, 12, 13, 14],
   )
   await nodeOf(1).start()
+})
+
+test('a record that its leader does not hand out yet is waited for; one that nobody wrote is none', async (t) => {
+  const topic = 'not-at-all-replicas'
+  await ask((admin) =>
+    createTopics(admin, [
+      {
+        ...{ topic, replicaAssignment: [{ partition: 0, replicas: [1, 2] }] },
+        configEntries: [{ name: 'min.insync.replicas', value: '2' }],
+      },
+    ]),
+  )
+  const write = writerTo(t, topic)
+  await write(numbered(0, 10))
+  const [leader] = await ask((admin) => leadersOf(admin, topic))
+  const follower = nodeOf(leader === 1 ? 2 : 1)
+  // Connected before: while a broker is frozen, whoever asks it first waits.
+  const producer = kafka.producer()
+  await producer.connect()
+  t.after(() => producer.disconnect())
+  await producer.send({ topic, acks: 1, messages: [{ value: 'r10' }] })
+  await ask((admin) => untilInSync(admin, topic, 60_000, 2))
+  const shortMs = 1_000
+  const reader = new StretchReader(kafka, topic, silentLog, shortMs)
+  t.after(() => reader.close())
+  const values = (records: readonly { value: Buffer | null }[]) => records.map(({ value }) => String(value))
+  assert.deepEqual(values(await reader.read(0, [10])), ['r10'])
+
+  follower.freeze()
+  t.after(() => follower.thaw())
+  // The leader has it, and hands it out once two have it. At first the follower still counts as in sync.
+  await producer.send({ topic, acks: 1, messages: [{ value: 'r11' }] })
+  let isRead = false
+  const reading = reader.read(0, [11]).finally(() => (isRead = true))
+  await ask((admin) => untilInSync(admin, topic, 60_000, 1))
+  await delay(3 * shortMs)
+  assert.equal(isRead, false)
+  follower.thaw()
+  assert.deepEqual(values(await reading), ['r11'])
+  await ask((admin) => untilInSync(admin, topic, 60_000, 2))
+  assert.deepEqual(values(await reader.read(0, [11, 12])), ['r11'])
 })
