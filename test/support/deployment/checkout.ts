@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { bareEnv } from './bare-env.ts'
 import { endWithThisProcess } from './command-rig.ts'
 
 /** A command that runs in the checkout, and what it has written so far, to stdout and stderr alike. */
@@ -37,10 +38,11 @@ export async function makeCheckout(t: TestContext): Promise<Checkout> {
     await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 500 })
   })
   // Nothing of what this run has set, but what a terminal has.
-  const kept = ['PATH', 'HOME', 'JAVA_HOME', 'POSTRIDER_CACHE', 'XDG_CACHE_HOME']
-  const base = Object.fromEntries(
-    kept.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
-  )
+  const kept = ['HOME', 'JAVA_HOME', 'POSTRIDER_CACHE', 'XDG_CACHE_HOME']
+  const base: Record<string, string> = {
+    ...bareEnv,
+    ...Object.fromEntries(kept.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []))),
+  }
 
   const start = (args: readonly string[], env: Record<string, string> = {}, input = ''): Running => {
     const child = spawn(process.execPath, [entry, ...args], { cwd: folder, env: { ...base, ...env } })
