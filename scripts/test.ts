@@ -1,26 +1,27 @@
 // Runs the tests against one real Kafka and one real schema registry, started for this run in a temporary
 // folder, unless TEST_KAFKA_BROKERS and TEST_REGISTRY_URL name others. Files named *.cluster.test.ts start three
-// brokers of their own, which takes two cores: they run after the others, one at a time, where they are asked for.
+// brokers of their own, which takes two cores: they run after the others, one at a time, where they are asked for, and
+// beside them files that mostly wait.
 //
 //   node scripts/test.ts                          all of test/** but those that start three brokers
 //   node scripts/test.ts --all                    those too; so it is where CI=true
 //   node scripts/test.ts core faults/kill         files whose path contains one of these
-//   node scripts/test.ts --save-times             writes how long each file took into test/times.json
+//   node scripts/test.ts --save-times             writes how long each process took, and what of the processors, into
+//                                                 test/times.json
 //   node scripts/test.ts core --test-name-pattern=retry    flags go to Node's test runner
 import { glob, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../src/errors.ts'
-import { runTestFiles, startsCluster } from './run-test-files.ts'
+import { runTestFiles } from './run-test-files.ts'
+import { processesOf, startsCluster, TestSchedule, type TestTimes } from './test-schedule.ts'
 import { withTestServers } from './test-servers.ts'
 
 const root = join(import.meta.dirname, '..')
 /** For one test with all of its steps; a slow machine and a broker that restarts fit in. */
 const timeoutMs = 480_000
 
-/** How long each file took, in seconds, where it was measured. */
+/** What the files took where that was measured. */
 const timesFile = join(root, 'test/times.json')
-/** Of a file that is new. */
-const assumedSeconds = 10
 
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -60,15 +61,19 @@ async function main(args: string[]): Promise<number> {
     const forAll = { NODE_COMPILE_CACHE: join(folder, 'compile-cache'), TEST_CPU_FILE: cpuFile }
     Object.assign(process.env, servers, forAll)
     const chosen = files.filter((file) => !leftOut.includes(file))
-    const times = JSON.parse(await readFile(timesFile, 'utf8').catch(() => '{}')) as Record<string, number>
-    const { isGood, seconds } = await runTestFiles(inOrder(chosen, times), {
+    const times = JSON.parse(await readFile(timesFile, 'utf8')) as TestTimes
+    const read = async (file: string) => [file, await readFile(join(root, file), 'utf8')] as const
+    const processes = processesOf(new Map(await Promise.all(chosen.map(read))))
+    const result = await runTestFiles(new TestSchedule(processes, times), {
       signal,
       flags,
       timeoutMs,
       cwd: root,
       cpuFile,
+      folder,
     })
-    if (args.includes('--save-times')) await saveTimes(times, seconds)
+    const { isGood } = result
+    if (args.includes('--save-times')) await saveTimes(times, result, new Set(chosen))
     if (leftOut.length > 0)
       console.error(
         `left out: ${leftOut.length} files that start three brokers. \`npm test -- --all\` runs them too, as CI does`,
@@ -77,17 +82,17 @@ async function main(args: string[]): Promise<number> {
   })
 }
 
-/** What takes longest first, so that the end of the run is not spent waiting for one file. */
-function inOrder(files: readonly string[], times: Readonly<Record<string, number>>): string[] {
-  const seconds = (file: string): number => times[file] ?? assumedSeconds
-  return files.toSorted((a, b) => seconds(b) - seconds(a) || (a < b ? -1 : 1))
-}
-
+/** Of files that have a process of their own. */
 async function saveTimes(
-  before: Readonly<Record<string, number>>,
-  measured: ReadonlyMap<string, number>,
+  before: TestTimes,
+  measured: Record<keyof TestTimes, ReadonlyMap<string, number>>,
+  files: ReadonlySet<string>,
 ): Promise<void> {
-  const all = Object.entries({ ...before, ...Object.fromEntries(measured) })
-  const sorted = all.toSorted(([a], [b]) => (a < b ? -1 : 1))
-  await writeFile(timesFile, `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`)
+  const merged = (what: keyof TestTimes) => {
+    const own = [...measured[what]].filter(([name]) => files.has(name))
+    const all = Object.entries({ ...before[what], ...Object.fromEntries(own) })
+    return Object.fromEntries(all.toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  }
+  const times: TestTimes = { seconds: merged('seconds'), cpu: merged('cpu') }
+  await writeFile(timesFile, `${JSON.stringify(times, null, 2)}\n`)
 }
