@@ -1,6 +1,7 @@
 // Builds what can be published: the package `postrider` in dist/ and the package `postrider-client` in dist/client/.
 // dist/ has JavaScript and type declarations under dist/src, the schemas and the web page where the code looks for them, and
-// a package.json without what only a checkout needs. (Node runs TypeScript as it is, but not below node_modules.)
+// a package.json without what only a checkout needs. (Node runs TypeScript as it is, but not below node_modules.) Types are not
+// checked once more: `npm run types` does it, for `npm test` and before a release.
 import { spawnSync } from 'node:child_process'
 import { chmod, cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

@@ -27,7 +27,11 @@ function main(): void {
     options: { 'dry-run': { type: 'boolean' }, to: { type: 'string', default: join(root, 'release') } },
   })
   const release = readRelease(root)
-  if (!values['dry-run']) checkPublishable(root, release)
+  if (!values['dry-run']) {
+    checkPublishable(root, release)
+    // The build does not check them.
+    execFileSync('npm', ['run', '--silent', 'types'], { cwd: root, stdio: 'inherit' })
+  }
   const to = resolve(values.to)
   rmSync(to, { recursive: true, force: true })
   mkdirSync(to, { recursive: true })
