@@ -3,6 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 /** A look may take longer than the wait; one that takes so much longer will never end. */
 const lookMs = 60_000
 
+/** Between two looks: twice as long as the last one took, so that most of the machine is left to what is waited for. */
+const pause = { factor: 2, minMs: 10, minAskingMs: 25, maxMs: 50 }
+
 /** Looks every few milliseconds until the condition holds; rejects when it does not within `withinMs`. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
@@ -11,6 +14,7 @@ export async function until(
 ): Promise<void> {
   const deadline = performance.now() + withinMs
   for (;;) {
+    const began = performance.now()
     const looked = condition()
     const holds =
       typeof looked === 'boolean'
@@ -18,7 +22,9 @@ export async function until(
         : await within(withinMs + lookMs, looked, `an answer whether ${what} happened`)
     if (holds) return
     if (performance.now() > deadline) throw new Error(`${what} did not happen within ${withinMs} ms`)
-    await delay(10)
+    const took = performance.now() - began
+    const minMs = typeof looked === 'boolean' ? pause.minMs : pause.minAskingMs
+    await delay(Math.min(Math.max(took * pause.factor, minMs), pause.maxMs))
   }
 }
 
