@@ -41,7 +41,13 @@ export async function withTestServers<T>(
     const [kafka, registry] = await Promise.all(starting)
     const seconds = ((performance.now() - begin) / 1000).toFixed(1)
     showProgress(`Kafka ${kafka.brokers.join()} and registry ${registry.url} ready after ${seconds} s\n`)
-    return await run({ TEST_KAFKA_BROKERS: kafka.brokers.join(), TEST_REGISTRY_URL: registry.url }, folder)
+    const env = {
+      TEST_KAFKA_BROKERS: kafka.brokers.join(),
+      TEST_REGISTRY_URL: registry.url,
+      // What tests need to start a broker without formatting its folder.
+      TEST_KAFKA_FORMATTED: join(kafka.dataDir, 'log'),
+    }
+    return await run(env, folder)
   } finally {
     // What they hold is thrown away: no need to let them close their files.
     await Promise.all(started.map((server) => server.kill()))

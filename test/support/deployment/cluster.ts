@@ -6,9 +6,10 @@ import { Kafka, logLevel, type Admin } from 'kafkajs'
 import { startLocalKafka, type LocalKafka, type LocalKafkaOptions } from '../../../src/local/kafka.ts'
 import type { LocalKafkaNode } from '../../../src/local/kafka-node.ts'
 import { ensureLocalParts } from '../../../src/local/parts.ts'
+import { copyFormat } from '../kafka/formatted-folder.ts'
 import { until } from '../until.ts'
 
-export type ClusterOptions = Omit<LocalKafkaOptions, 'parts' | 'dataDir' | 'nodes' | 'signal'>
+export type ClusterOptions = Omit<LocalKafkaOptions, 'parts' | 'dataDir' | 'nodes' | 'formatArgs' | 'signal'>
 
 /** A test's context, or what all tests of a file share: `{ after }` of node:test. */
 interface Scope {
@@ -25,6 +26,7 @@ export async function startCluster(t: Scope, options: ClusterOptions = {}): Prom
     throw new Error('three brokers at once: name the file *.cluster.test.ts, and run it by scripts/test.ts')
   const parts = await ensureLocalParts()
   const dataDir = await mkdtemp(join(tmpdir(), 'postrider-test-'))
+  await copyFormat(dataDir, [1, 2, 3])
   const { signal } = t
   const starting = startLocalKafka({ ...options, parts, dataDir, nodes: 3, ...(signal && { signal }) })
   // One step, for `after` runs what was registered first first: the brokers must be gone before their folder.

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { startLocalKafka, type LocalKafka } from '../../../src/local/kafka.ts'
 import { ensureLocalParts } from '../../../src/local/parts.ts'
+import { copyFormat } from '../kafka/formatted-folder.ts'
 
 function required(name: string): string {
   const value = process.env[name]
@@ -53,6 +54,7 @@ export async function ownKafka(
   const dataDir = await mkdtemp(join(tmpdir(), 'postrider-test-'))
   const chosen = version !== undefined && { POSTRIDER_KAFKA_VERSION: version }
   const parts = await ensureLocalParts({ env: { ...process.env, ...chosen } })
+  if (version === undefined) await copyFormat(dataDir, [1])
   let kafka: LocalKafka | null = null
   // One step, for `after` runs what was registered first first: the broker must be gone before its folder.
   t.after(async () => {
