@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { messageOf } from '../../src/errors.ts'
 import { startChild, type ChildExit, type ChildProcess } from '../../src/local/child-process.ts'
 import { freePort } from '../../src/local/ports.ts'
+import { parseExposition, type Samples } from '../support/exposition.ts'
 import { until } from '../support/until.ts'
 import { bareEnv } from '../support/deployment/bare-env.ts'
 
@@ -150,6 +151,18 @@ export class Seat {
     }
   }
 
+  /** What it counts, by series; null when there is no answer. */
+  async samples(): Promise<Samples | null> {
+    try {
+      const response = await fetch(`http://127.0.0.1:${this.#port}/metrics`, {
+        signal: AbortSignal.timeout(5_000),
+      })
+      return parseExposition(await response.text()).samples
+    } catch {
+      return null
+    }
+  }
+
   async ready(withinMs: number): Promise<void> {
     await until(async () => (await this.ask('readyz')) === 200, withinMs, `readiness of ${this.name}`)
   }
@@ -184,10 +197,12 @@ export class Seat {
 
 const describe = ({ code, signal }: ChildExit): string => signal ?? `exit code ${code}`
 
-/** One line for each attempt that failed for good, or in which nothing could be sent, is what is promised. */
+/** One line for each attempt that failed for good, or in which nothing could be sent, is what is promised; and of a login that fails. */
 function isExpected(line: string): boolean {
   try {
-    const { outcome } = JSON.parse(line) as { outcome?: string }
+    const { outcome, msg } = JSON.parse(line) as { outcome?: string; msg?: string }
+    // Of each time that its token endpoint is away.
+    if (msg?.startsWith('the login fails, for no token is to be had')) return true
     return outcome === 'tls' || outcome === 'blocked' || outcome === 'gone'
   } catch {
     return false

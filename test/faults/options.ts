@@ -57,7 +57,9 @@ export const usage = `npm run test:faults -- [flags]
   --folder FOLDER     keep logs and records there
 
 Each run has, among its receivers, a host that answers some calls twice, and one whose name leads to another address when
-name-moved comes. What counts as delivered and no receiver took is printed as "wrongly delivered", and is a finding.
+name-moved comes; one behind a token endpoint and one behind a proxy, which go away when tokens-away and proxy-away come;
+one that cuts batches in the middle; and one whose calls keep the order of their users. What counts as delivered and no
+receiver took is printed as "wrongly delivered", and is a finding.
 
 The first SIGINT or SIGTERM ends the faults, and what there is is judged; a second one breaks the run off.`
 

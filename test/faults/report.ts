@@ -101,7 +101,7 @@ const lostIn = (findings: Report['findings']): number =>
 /** The report as people read it. */
 export function reportText(report: Report): string {
   const { tally, faults, notInjected, usage, findings } = report
-  const { names } = tally
+  const { names, order } = tally
   const lines: [string, string | number][] = [
     ['seed', report.seed],
     ['minutes', report.minutes],
@@ -132,6 +132,7 @@ export function reportText(report: Report): string {
     ...Object.entries(tally.givenUpBy).map(([what, count]): [string, number] => [`    ${what}`, count]),
     ['  given up by clocks', tally.givenUpByClocks],
     ['  given up by names that moved', tally.givenUpByNames],
+    ['  given up for want of a token or proxy', tally.givenUpByWays],
     ['requests', tally.attempts],
     ['retries scheduled', tally.retryRecords],
     ['repeated by moves', `${tally.repeatedByMoves} (${report.moves} moves of partitions)`],
@@ -152,6 +153,8 @@ export function reportText(report: Report): string {
         : `${names.late}, the last ${(names.latestMs / 1_000).toFixed(1)} s after its move`,
     ],
     ['  requests after the time to follow', names.takenAfter],
+    ['taken in strict order', `${order.taken}, ${order.behindFailures} right behind one that had failed`],
+    ['  parked', order.parked],
     ['lost', lostIn(findings)],
     ['wrongly delivered', tally.wronglyDelivered],
     ['postrider audit', findings.audit ? 'finds something missing' : 'finds nothing missing'],

@@ -19,6 +19,8 @@ const kinds: readonly FaultKind[] = [
   'broker-unreachable',
   'connections-cut',
   'secret-rotated',
+  'tokens-away',
+  'proxy-away',
 ]
 /** It takes two minutes by itself; beside other tests, on a machine with one core for all, some more. */
 const timeoutMs = 600_000

@@ -42,11 +42,12 @@ export const roundMs = 3_000
 const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
 /** A delivery ends for these with its window only. */
 const atWindowEnd = new Set(
-  (['expired', 'not_attempted', 'tls', 'blocked', 'proxy'] as const).map((reason) =>
+  (['expired', 'not_attempted', 'tls', 'blocked', 'proxy', 'no_token'] as const).map((reason) =>
     deadLetterReasons.indexOf(reason),
   ),
 )
 const notAttempted = deadLetterReasons.indexOf('not_attempted')
+const noToken = deadLetterReasons.indexOf('no_token')
 const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
 
 /** A record can be appended so long after it was made, in ms; more than that is a clock that was off. */
@@ -238,14 +239,25 @@ function windowStart({ firstAttemptAt, firstScheduledAt }: History): number {
   return Math.min(firstAttemptAt, firstScheduledAt)
 }
 
+/** A record of a call that keeps the order of its user: it lies in no tier. */
+export const isParked = ({ retryRecords, tierTopics }: Evidence, row: number): boolean =>
+  tierTopics[retryRecords.get('topic', row)]!.isStrict
+
 /** Counts go up by one from retry to retry, times of the beginning stay, and nothing leads beyond the window. */
 function checkWindows(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
   const { evidence: all, findings } = context
   const { retryRecords, deadLetters } = all
   const rows = [...delivery.retryRecords]
-  const follows = (before: number, next: History, scheduled: number) =>
-    retryRecords.get('timesScheduled', before) === next.timesScheduled - scheduled &&
-    [0, 1].includes(next.attempts - retryRecords.get('attempts', before)) &&
+  const follows = (before: number, next: History, scheduled: number) => {
+    const times = next.timesScheduled - retryRecords.get('timesScheduled', before)
+    const attempts = next.attempts - retryRecords.get('attempts', before)
+    // What is parked is tried from round to round without a record of each.
+    const isNext = isParked(all, before)
+      ? times >= scheduled && attempts <= times + 1 - scheduled
+      : times === scheduled && attempts <= 1
+    return isNext && attempts >= 0 && hasBegunAs(before, next)
+  }
+  const hasBegunAs = (before: number, next: History) =>
     [-1, next.firstAttemptAt].includes(retryRecords.get('firstAttemptAt', before)) &&
     retryRecords.get('firstScheduledAt', before) === next.firstScheduledAt
   for (const row of rows) {
@@ -267,7 +279,7 @@ function checkWindows(context: Context, delivery: DeliveryEvidence, tolerance: n
       findings.add('counts that do not follow', `${delivery.name}, dead letter`, delivery.dossier)
     const reason = deadLetters.get('reason', row)
     const isGivenUp = atWindowEnd.has(reason)
-    if (isGivenUp && (reason === notAttempted) !== (next.attempts === 0))
+    if (isGivenUp && reason !== noToken && (reason === notAttempted) !== (next.attempts === 0))
       findings.add('wrong reasons', `${delivery.name}: ${next.attempts} attempts`, delivery.dossier)
     const left = windowStart(next) + context.rig.windowMs - deadLetters.get('failedAt', row)
     if (isGivenUp && left - tolerance > Math.max(...smallest))

@@ -8,7 +8,7 @@ import {
   type Delivery,
 } from '../../../src/core/delivery/delivery.ts'
 import { deliveryIdIn, isRun, offsetsOf } from '../../../src/core/delivery/deferred-run.ts'
-import { replayTier, tierOfTopic } from '../../../src/core/topics.ts'
+import { replayTier, strictTier } from '../../../src/core/topics.ts'
 import { answerKinds, type AnswerKind } from '../load/answers.ts'
 import { Columns } from '../columns.ts'
 import { expectation, sideDestinations, sideSource, slots } from '../load/destinations.ts'
@@ -62,7 +62,7 @@ export interface Evidence {
   >
   /** What was tried, in words, of dead letters that a delivery should not have: by row. */
   unexpectedDeadLetters: Map<number, string>
-  tierTopics: { topic: string; delayMs: number }[]
+  tierTopics: { topic: string; delayMs: number; isStrict: boolean }[]
   /** Records that became no delivery, by where they came from (`partition/offset`): how often, by reason. */
   deadRecords: Map<string, DeadLetterReason[]>
   /** Requests that were not as they have to be, by what was wrong. */
@@ -113,7 +113,10 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
       ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'timesScheduled'] as const),
       ...(['firstAttemptAt', 'firstScheduledAt'] as const),
     ]),
-    tierTopics: names.map(({ topic }) => ({ topic, delayMs: tierOfTopic(rig.topics, topic)!.delayMs })),
+    tierTopics: names.map(({ topic, tier }) => ({
+      ...{ topic, delayMs: tier.delayMs },
+      isStrict: tier.name === strictTier.name,
+    })),
     unexpectedDeadLetters: new Map(),
     deadRecords: new Map(),
     wrongRequests: new Map(),

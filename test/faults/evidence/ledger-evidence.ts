@@ -1,5 +1,6 @@
 import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
 import { isReport } from '../../../src/adapters/schema-registry/ledger-records.ts'
+import { strictTier } from '../../../src/core/topics.ts'
 import type { SideEvidence } from './side-evidence.ts'
 import type { Rig } from '../rig.ts'
 import { silentLog } from '../../support/silent-log.ts'
@@ -16,6 +17,8 @@ export class LedgerEvidence {
   #deadLetters = new Uint8Array(65_536)
   /** Records of tiers of which what was left ended as a whole: one event for all calls of a run. */
   readonly #ended = new Set<string>()
+  /** When an attempt failed of what keeps its order, which has no record of each round; epoch ms, by its sender's clock. */
+  readonly #failedAt = new Map<number, number>()
   events = 0
 
   fromTiersOf(delivery: number): number {
@@ -28,6 +31,11 @@ export class LedgerEvidence {
 
   deadLettersOf(delivery: number): number {
     return this.#deadLetters[delivery] ?? 0
+  }
+
+  /** An attempt of a parked delivery failed at `at` or later. */
+  failedSince(delivery: number, at: number): boolean {
+    return (this.#failedAt.get(delivery) ?? -Infinity) >= at
   }
 
   hasEnded(topic: string, partition: number, offset: number): boolean {
@@ -54,6 +62,10 @@ export class LedgerEvidence {
       this.events++
       if (type === 'disposition' && deliveryId === null)
         this.#ended.add(`${topic}/${partition}/${firstOffset}`)
+      if (type === 'attempt_failed' && topic === topics.retry(strictTier.name)) {
+        const failed = numberOf(deliveryId!)
+        if (failed !== null) this.#failedAt.set(failed, Math.max(this.#failedAt.get(failed) ?? 0, event.at))
+      }
       const delivery = type === 'disposition' && deliveryId !== null ? numberOf(deliveryId) : null
       if (delivery === null) {
         if (type === 'disposition' && disposition === 'delivered') side.delivered.add(deliveryId!)

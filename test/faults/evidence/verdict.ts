@@ -9,7 +9,9 @@ import { followMs } from '../load/moving-host.ts'
 import { judgeNames, type NameTally } from './name-verdict.ts'
 import { maxCounted } from './ledger-evidence.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
-import { disturbing } from '../kinds/fault-kinds.ts'
+import { judgeOrder, type OrderTally } from './order-verdict.ts'
+import { destinationBehind } from '../load/outages.ts'
+import { disturbing, ofOneReceiver } from '../kinds/fault-kinds.ts'
 import type { Rig } from '../rig.ts'
 import type { Injected } from '../schedule.ts'
 import type { Findings } from './findings.ts'
@@ -53,7 +55,10 @@ export interface Tally {
   givenUpByClocks: number
   /** The same, by a name that had moved. */
   givenUpByNames: number
+  /** The same, for want of a token or of the proxy, and of another fault beside it. */
+  givenUpByWays: number
   names: NameTally
+  order: OrderTally
   /** Not checked for time, for a clock was far off. */
   uncheckedForClocks: number
 }
@@ -88,14 +93,19 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     retryRecords: evidence.retryRecords.groupBy('delivery', count * slots.length),
     deadLetters: evidence.deadLetters.groupBy('delivery', count * slots.length),
   }
+  const order = judgeOrder(evidence, groups, traffic, {
+    findings,
+    dossierOf: (seq, slot) => deliveryOf({ ...input, groups }, seq, slot).dossier(),
+  })
   const tally: Tally = {
     ...{ calls: 0, callsByHttp: 0, copies: noCopies() },
     ...{ repeatedByCallCopies: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
     ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, retryRecords: evidence.retryRecords.length },
     ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
     ...{ deliveredAndDead: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
-    ...{ givenUpAfterTimeouts: 0, givenUpBy: {}, wronglyDelivered: 0, givenUpByNames: 0 },
+    ...{ givenUpAfterTimeouts: 0, givenUpBy: {}, wronglyDelivered: 0, givenUpByNames: 0, givenUpByWays: 0 },
     names: judgeNames(input, findings),
+    order,
   }
   const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
   const judging: Judging = { ...input, groups, tally, findings, disturbances }
@@ -148,19 +158,31 @@ function judgeCall(judging: Judging, seq: number): void {
   })
 }
 
-function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number): void {
-  const { evidence, tally, findings, groups, injected } = judging
-  const { arrivals, deadLetters } = evidence
-  const name = `m${seq}${slot.suffix}`
+function deliveryOf(
+  known: Pick<Judging, 'evidence' | 'watch' | 'rig' | 'groups'>,
+  seq: number,
+  index: number,
+): DeliveryEvidence {
+  const { evidence, groups } = known
+  const { arrivals } = evidence
+  const number = seq * slots.length + index
   const delivery: DeliveryEvidence = {
-    name,
-    slot,
+    name: `m${seq}${slots[index]!.suffix}`,
+    slot: slots[index]!,
     calls: evidence.calls[seq]!,
     arrivals: groups.arrivals.of(number).toSorted((a, b) => arrivals.get('at', a) - arrivals.get('at', b)),
     retryRecords: groups.retryRecords.of(number),
     deadLetters: groups.deadLetters.of(number),
-    dossier: () => dossierOf(judging, delivery),
+    dossier: () => dossierOf(known, delivery),
   }
+  return delivery
+}
+
+function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number): void {
+  const { evidence, tally, findings } = judging
+  const { arrivals, deadLetters } = evidence
+  const delivery = deliveryOf(judging, seq, number % slots.length)
+  const { name } = delivery
   tally.deliveries++
   const expected = expectation(slot, seq)
   const said = [...delivery.arrivals].map((row) => answers[answerOf(arrivals.get('answer', row))])
@@ -186,31 +208,52 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     const reason = reasonOf(deadLetters.get('reason', row))
     tally.deadLetters[reason] = (tally.deadLetters[reason] ?? 0) + 1
     if (expected.reasons.includes(reason)) continue
-    const gaveUp = reason === 'expired' || reason === 'not_attempted'
-    const failedAt = deadLetters.get('at', row)
-    // With a window of half a minute a few faults in a row can take up all of it; and so can a clock.
-    const { at } = delivery.calls[0]!
-    const disturbed = injected.some(
-      ({ kind, from, to }) =>
-        kind !== 'name-moved' && from < failedAt && to + settleMs * judging.patience > at,
-    )
-    const hadMoved =
-      slot.destination.id === 'moving' &&
-      judging.moves.some((moved) => moved < failedAt && at < moved + followMs * judging.patience)
-    const outcomes = evidence.unexpectedDeadLetters.get(row) ?? ''
-    const mayComeRight = / (timeout|network|deferred) /.test(outcomes)
-    if (gaveUp && hadMoved) tally.givenUpByNames++
-    else if (gaveUp && timesUnclear) tally.givenUpByClocks++
-    else if (gaveUp && disturbed && mayComeRight) {
-      tally.givenUpAfterTimeouts++
-      const kinds = new Set([...outcomes.matchAll(/ (\w+) \(/g)].map(([, kind]) => kind))
-      const what = `${slot.destination.id} ${reason}: ${[...kinds].join(', ')}`
-      tally.givenUpBy[what] = (tally.givenUpBy[what] ?? 0) + 1
-    } else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
+    const gaveUp = judgeGivenUp(judging, delivery, row, timesUnclear)
+    if (!gaveUp) findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
   }
   judgeLedger(judging, delivery, { number, taken })
   countDeliveryCopies(judging, tally.copies, delivery)
-  countRepeats(judging, delivery)
+  countRepeats(judging, delivery, { number, timesUnclear })
+}
+
+/**
+ * Whether a dead letter that this receiver cannot lead to is one of a delivery that was given up, and why that may be: it is
+ * counted. With a window of half a minute a few faults in a row can take up all of it; and so can a clock.
+ */
+function judgeGivenUp(
+  { evidence, tally, injected, moves, patience }: Judging,
+  { slot, calls }: DeliveryEvidence,
+  row: number,
+  timesUnclear: boolean,
+): boolean {
+  const reason = reasonOf(evidence.deadLetters.get('reason', row))
+  const { id } = slot.destination
+  const isForWay =
+    (reason === 'no_token' && id === destinationBehind['token endpoint']) ||
+    (reason === 'proxy' && id === destinationBehind.proxy)
+  if (reason !== 'expired' && reason !== 'not_attempted' && !isForWay) return false
+  const failedAt = evidence.deadLetters.get('at', row)
+  const { at } = calls[0]!
+  const near = injected.filter(({ from, to }) => from < failedAt && to + settleMs * patience > at)
+  const isDisturbed = near.some(({ kind }) => !ofOneReceiver.has(kind))
+  const outcomes = evidence.unexpectedDeadLetters.get(row) ?? ''
+  const hadMoved =
+    id === 'moving' && moves.some((moved) => moved < failedAt && at < moved + followMs * patience)
+  const wasAway = near.some(
+    ({ kind }) => kind === (id === destinationBehind.proxy ? 'proxy-away' : 'tokens-away'),
+  )
+  if (hadMoved) tally.givenUpByNames++
+  else if (timesUnclear) tally.givenUpByClocks++
+  else if (!isDisturbed) return false
+  // Half of the window is left for what else there is.
+  else if (Object.values(destinationBehind).includes(id) && wasAway) tally.givenUpByWays++
+  else if (!isForWay && / (timeout|network|deferred) /.test(outcomes)) {
+    tally.givenUpAfterTimeouts++
+    const kinds = new Set([...outcomes.matchAll(/ (\w+) \(/g)].map(([, kind]) => kind))
+    const what = `${id} ${reason}: ${[...kinds].join(', ')}`
+    tally.givenUpBy[what] = (tally.givenUpBy[what] ?? 0) + 1
+  } else return false
+  return true
 }
 
 /**
@@ -263,7 +306,11 @@ function judgeLedger(
  * Requests that came although one before had been taken. Each must be known of: its sender heard no answer, or what it
  * was sent for has got another owner since, or lies there twice.
  */
-function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
+function countRepeats(
+  judging: Judging,
+  delivery: DeliveryEvidence,
+  { number, timesUnclear }: { number: number; timesUnclear: boolean },
+): void {
   const { evidence, tally, findings, disturbances } = judging
   const { arrivals, retryRecords } = evidence
   const seen = new Map<number, number>()
@@ -280,7 +327,10 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
     if (together && at - first < roundMs * judging.patience) continue
     if (delivery.calls.length > 1) {
       tally.repeatedByCallCopies++
-    } else if ([...delivery.retryRecords].some((row) => retryRecords.get('at', row) >= first)) {
+    } else if (
+      [...delivery.retryRecords].some((row) => retryRecords.get('at', row) >= first) ||
+      evidence.ledger.failedSince(number, timesUnclear ? 0 : first)
+    ) {
       tally.repeatedUnheard++
     } else if (hasMoved(judging, delivery, first, at)) {
       tally.repeatedByMoves++

@@ -33,6 +33,8 @@ export const faultKinds = [
   'partitions-added',
   'tiers-changed',
   'name-moved',
+  'tokens-away',
+  'proxy-away',
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
@@ -43,7 +45,14 @@ export const clusterKinds: ReadonlySet<FaultKind> = new Set([
   ...(['leaders-elected', 'partitions-reassigned', 'broker-unreachable'] as const),
 ])
 
+/** These are about one receiver: no other one can have anything of them. */
+export const ofOneReceiver: ReadonlySet<FaultKind> = new Set([
+  ...(['name-moved', 'tokens-away', 'proxy-away'] as const),
+])
+
 /** After these a delivery may come twice: its owner was lost, or could not commit. */
 export const disturbing: ReadonlySet<FaultKind> = new Set(
-  faultKinds.filter((kind) => !['settings-changed', 'secret-rotated', 'name-moved'].includes(kind)),
+  faultKinds.filter(
+    (kind) => !ofOneReceiver.has(kind) && kind !== 'settings-changed' && kind !== 'secret-rotated',
+  ),
 )

@@ -33,7 +33,7 @@ export interface FaultContext {
 export type Injection = string | { notInjected: string }
 
 /** Faults of one lock come one after another; those of different ones may come together. */
-export type Lock = 'infrastructure' | 'forwarders' | 'registry' | 'collector' | 'receivers'
+export type Lock = 'infrastructure' | 'forwarders' | 'registry' | 'collector' | 'receivers' | 'ways'
 
 export interface Fault {
   lock: Lock

@@ -7,6 +7,7 @@ import { forwarderFaults } from './forwarder-faults.ts'
 import { placementFaults } from './placement-faults.ts'
 import { receiverFaults } from './receiver-faults.ts'
 import { settingsFaults } from './settings-faults.ts'
+import { wayFaults } from './way-faults.ts'
 
 export const faults: Record<FaultKind, Fault> = {
   ...forwarderFaults,
@@ -16,4 +17,5 @@ export const faults: Record<FaultKind, Fault> = {
   ...placementFaults,
   ...settingsFaults,
   ...receiverFaults,
+  ...wayFaults,
 }

@@ -3,6 +3,7 @@ import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
 import { newSecret } from '../../../src/operators/settings/secrets.ts'
 import { destinations, sideDestinations } from '../load/destinations.ts'
+import { tokenClient } from '../load/token-endpoint.ts'
 import type { Receivers } from '../load/receivers.ts'
 import { tierSets, type Rig } from '../rig.ts'
 import type { FaultKind } from './fault-kinds.ts'
@@ -34,13 +35,9 @@ const seal = (rig: Rig, text: string) => newSecret(text, rig.secrets)
 
 /** Sources, and destinations with their first secrets. */
 export async function createSettings(rig: Rig, receivers: Receivers): Promise<void> {
-  for (const { id, source, urls, deliverTo, signed, maxInFlight, batch } of [
-    ...destinations,
-    ...sideDestinations,
-  ].map((each) => ({
-    ...each,
-    urls: receivers.urls(each),
-  }))) {
+  for (const plan of [...destinations, ...sideDestinations]) {
+    const { id, source, deliverTo, signed, maxInFlight, batch, order } = plan
+    const way = receivers.wayTo(plan)
     if (!rig.settings.state.sources.has(source))
       await rig.execute({
         type: 'create_source',
@@ -57,10 +54,11 @@ export async function createSettings(rig: Rig, receivers: Receivers): Promise<vo
       id,
       name: id,
       sourceIds: [source],
-      urls,
+      urls: receivers.urls(plan),
       headers: [],
       sharedSecret: signed ? seal(rig, secret) : null,
-      options: { deliverTo, maxInFlight, batch },
+      ...(way.oauthTokenUrl && { login: { oauthClientSecret: seal(rig, tokenClient.secret) } }),
+      options: { deliverTo, maxInFlight, batch, order, ...way },
       enabled: true,
     })
   }

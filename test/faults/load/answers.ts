@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { isEighth, isPickedOut, type Behaviour } from './destinations.ts'
+import { isEighth, isPickedOut, stumbles, type Behaviour } from './destinations.ts'
 import type { Random } from '../random.ts'
 import { answerAgainAfter, answerTwice } from './unasked-answers.ts'
 
@@ -20,6 +20,8 @@ export const answers = {
   status503: 'failure',
   status429: 'failure',
   status400: 'failure',
+  /** Its token is none that the receiver takes, or not any more. */
+  status401: 'failure',
   redirect: 'failure',
   gone: 'failure',
   hang: 'failure',
@@ -29,6 +31,10 @@ export const answers = {
   garbage: 'failure',
   /** Fewer bytes than Content-Length says, then the end. */
   tooShort: 'failure',
+  /** Of the body half was read, then the connection was reset. */
+  cutRequest: 'failure',
+  /** Half of the answer, then the connection was reset. */
+  cutAnswer: 'failure',
   /** 503, for its name leads to another address. */
   movedAway: 'failure',
   /** 200, although its name leads to another address: a host that goes out of service bit by bit. */
@@ -47,21 +53,25 @@ const unasked: readonly AnswerKind[] = ['ok', 'okAndMore', 'okAndMore', 'okAndLa
 
 export const phaseMs = 30_000
 
-/** What this URL answers now. `nowMs` counts from the receivers' start; `isFirst`: this delivery never came before. */
+/** What this URL answers now. `nowMs` counts from the receivers' start; */
 export function chooseAnswer(
   behaviour: Behaviour,
   {
     seq,
-    isFirst,
+    timesBefore,
     isFixed,
+    isTokenGood,
     away,
     isUnknowable,
     nowMs,
     random,
   }: {
     seq: number
-    isFirst: boolean
+    /** How often it came before: counted of `fifth` and `stumbles`. */
+    timesBefore: number
     isFixed: boolean
+    /** Of `login`. */
+    isTokenGood: boolean
     /** What an address answers that its name does not lead to any more; null: it does. */
     away: 'movedAway' | 'takenAway' | null
     isUnknowable: boolean
@@ -78,7 +88,7 @@ export function chooseAnswer(
     case 'hangs':
       return 'hang'
     case 'fifth':
-      return isFirst && seq % 5 === 0 ? 'status503' : 'ok'
+      return timesBefore === 0 && seq % 5 === 0 ? 'status503' : 'ok'
     case 'fixed':
       return isFixed ? 'ok' : 'status400'
     case 'picky':
@@ -89,6 +99,13 @@ export function chooseAnswer(
       return isEighth(seq) ? random.pick(failures) : 'ok'
     case 'moving':
       return away ?? 'ok'
+    case 'login':
+      return isTokenGood ? 'ok' : 'status401'
+    case 'cuts':
+      return random.chance(0.15) ? 'cutAnswer' : 'ok'
+    case 'stumbles':
+      if (timesBefore < stumbles(seq)) return random.pick(['status503', 'status500', 'reset'])
+      return random.chance(0.02) ? 'status503' : 'ok'
     case 'refuses':
       return 'status400'
     case 'redirects':
@@ -109,6 +126,7 @@ const statuses: Partial<Record<AnswerKind, number>> = {
   takenAway: 200,
   status429: 429,
   status400: 400,
+  status401: 401,
   redirect: 302,
   gone: 410,
 }
@@ -161,6 +179,12 @@ export function give(kind: AnswerKind, response: ServerResponse, random: Random)
       break
     case 'tooShort':
       socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this')
+      break
+    case 'cutRequest':
+      socket.resetAndDestroy()
+      break
+    case 'cutAnswer':
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly half', () => socket.resetAndDestroy())
       break
     case 'tooLong':
       socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok and more than was said')

@@ -32,6 +32,14 @@ export type Behaviour =
   | 'victim'
   /** Takes everything, at the address that its name leads to now; the one of before fails. */
   | 'moving'
+  /** Takes everything that comes with a token of its token endpoint, which goes away at times and takes its tokens along. */
+  | 'login'
+  /** Takes everything that comes through its proxy, which goes away at times. */
+  | 'proxied'
+  /** Cuts one request in four in the middle: before it has read the body, or within its own answer. */
+  | 'cuts'
+  /** Fails for some calls, the first times that they come. */
+  | 'stumbles'
 
 export interface DestinationPlan {
   id: string
@@ -43,6 +51,7 @@ export interface DestinationPlan {
   maxInFlight: number | null
   /** How many calls a request may hold; null: one, alone. */
   batch: number | null
+  order: 'first' | 'strict'
 }
 
 const plan = (
@@ -58,16 +67,21 @@ const plan = (
   signed: true,
   maxInFlight: null,
   batch: null,
+  order: 'first',
   ...rest,
 })
 
+export const orderedSource = 'ordered'
+
 /** Every call of `share` goes to each destination of its source. */
 export const sources: readonly { id: string; share: number }[] = [
-  { id: 'main', share: 0.67 },
+  { id: 'main', share: 0.63 },
   { id: 'bad', share: 0.2 },
   { id: 'edge', share: 0.05 },
   { id: 'odd', share: 0.05 },
   { id: 'toggled', share: 0.03 },
+  // Of few users: each has many calls.
+  { id: orderedSource, share: 0.04 },
   // Only of runs that have no other.
   { id: 'calm', share: 0 },
 ]
@@ -93,6 +107,10 @@ export const destinations: readonly DestinationPlan[] = [
   plan('odd', 'moving', ['moving']),
   plan('odd', 'batched', ['flaky'], { batch: 20 }),
   plan('odd', 'batched-picky', ['picky'], { batch: 20 }),
+  plan('odd', 'batched-cut', ['cuts'], { batch: 20 }),
+  plan('odd', 'login', ['login']),
+  plan('odd', 'proxied', ['proxied']),
+  plan(orderedSource, 'strict', ['stumbles'], { order: 'strict' }),
   plan('toggled', 'toggled', ['healthy']),
   plan('calm', 'fifth', ['fifth']),
 ]
@@ -156,7 +174,15 @@ const ends: Record<Behaviour, (seq: number) => Omit<Expectation, 'skipped'>> = {
   victim: (seq) => eighthRefused(seq),
   // Around a move it may be given up: see the verdict.
   moving: () => ({ delivered: true, reasons: [] }),
+  // Each takes up far less than the window; where another fault comes to it, see the verdict.
+  login: () => ({ delivered: true, reasons: [] }),
+  proxied: () => ({ delivered: true, reasons: [] }),
+  cuts: () => ({ delivered: true, reasons: givenUp }),
+  stumbles: () => ({ delivered: true, reasons: givenUp }),
 }
+
+/** How often a call fails before it is taken by what `stumbles`. */
+export const stumbles = (seq: number): number => (seq % 13 === 0 ? 2 : seq % 17 === 0 ? 1 : 0)
 
 export const isPickedOut = (seq: number): boolean => seq % 3 === 0
 export const isEighth = (seq: number): boolean => seq % 8 === 0

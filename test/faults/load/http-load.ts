@@ -114,10 +114,12 @@ export class HttpLoad {
 
   #body(block: number): string {
     const timestamp = new Date().toISOString()
+    const source = this.#traffic.sourceOf(block * blockSize)
     const batch = Array.from({ length: blockSize }, (_, index) => {
       const seq = block * blockSize + index
       return {
-        ...{ type: 'track', event: 'Order Completed', messageId: `m${seq}`, userId: userOf(seq), timestamp },
+        ...{ type: 'track', event: 'Order Completed', messageId: `m${seq}`, timestamp },
+        userId: userOf(seq, source),
         properties: propertiesOf(seq),
       }
     })

@@ -1,9 +1,12 @@
 import type { Producer } from 'kafkajs'
 import { someCall } from '../../support/calls/calls.ts'
 import type { Rig } from '../rig.ts'
+import { orderedSource } from './destinations.ts'
 import { blockSize, type Traffic } from './traffic.ts'
 
 const users = 5_000
+/** At the ordered source, each with a few calls in a row. */
+const [orderedUsers, inARow] = [24, 4]
 const tickMs = 100
 /** After an outage it catches up, at this many times its rate. */
 const catchUp = 2.5
@@ -16,7 +19,9 @@ export const propertiesOf = (seq: number) => ({
   plan: 'pro',
   items: [{ sku: `sku-${seq % 97}`, price: 12.5 }],
 })
-export const userOf = (seq: number): string => `user-${seq % users}`
+/** @param source of the call */
+export const userOf = (seq: number, source: string): string =>
+  source === orderedSource ? `in-line-${Math.floor(seq / inARow) % orderedUsers}` : `user-${seq % users}`
 
 /**
  * Writes the numbered calls that go that way to the calls topic, at a rate. A write that fails is repeated until it is
@@ -80,13 +85,14 @@ export class Load {
 
   #message(seq: number): { key: string; value: Buffer; headers: { seq: string } } {
     const headers = { seq: String(seq) }
-    const key = userOf(seq)
+    const source = this.#traffic.sourceOf(seq)
+    const key = userOf(seq, source)
     const kind = this.#traffic.kindOf(seq)
     if (kind === 'poison') return { key, value: Buffer.from(`no Avro ${seq}`), headers }
     const value = this.#rig.codecs.calls.encode(
       someCall({
         messageId: `m${seq}`,
-        sourceId: kind === 'stranger' ? 'nobody' : this.#traffic.sourceOf(seq),
+        sourceId: kind === 'stranger' ? 'nobody' : source,
         userId: key,
         timestamp: Date.now(),
         receivedAt: Date.now(),

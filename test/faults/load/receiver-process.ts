@@ -9,9 +9,12 @@ import { newAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { chooseAnswer, give, type AnswerKind } from './answers.ts'
 import { crossesAnswer, createUnaskedServer } from './unasked-answers.ts'
 import { destinations, isPickedOut, sideDestinations, type Behaviour } from './destinations.ts'
+import { ConnectProxy } from './connect-proxy.ts'
 import { movingAddresses } from './moving-host.ts'
+import type { GoesAway, Outage } from './outages.ts'
 import { Random } from '../random.ts'
 import { sentHeader } from './sent-header.ts'
+import { TokenEndpoint } from './token-endpoint.ts'
 
 export type ToReceivers =
   | { kind: 'begin'; seed: number; patience: number; file: string }
@@ -21,11 +24,19 @@ export type ToReceivers =
   | { kind: 'fix' }
   /** The name of what moves leads to this address from now on. */
   | { kind: 'move'; address: string }
+  /** Null: it is back. */
+  | { kind: 'away'; what: GoesAway; outage: Outage | null }
   | { kind: 'finish' }
 
 export type FromReceivers =
   | ({ kind: 'ready' } & ReceiverPorts & { ca: string })
-  | { kind: 'requests'; count: number; wrong: number; sinceMove: SinceMove }
+  | {
+      kind: 'requests'
+      count: number
+      wrong: number
+      sinceMove: SinceMove
+      takenAt: Record<GoesAway, number>
+    }
   | { kind: 'done' }
 
 export interface ReceiverPorts {
@@ -34,6 +45,8 @@ export interface ReceiverPorts {
   resets: number
   unasked: number
   moving: number
+  tokens: number
+  proxy: number
 }
 
 /** Requests to the host that moves, since it moved last. */
@@ -61,8 +74,12 @@ const batchedPaths = new Set<string>(
   ),
 )
 const secrets = new Map<string, string[]>()
-/** Calls that came to `fifth`. */
-const seen = new Set<number>()
+/** How often each call came to `fifth` and to `stumbles`. */
+const seen = new Map<number, number>()
+const tokens = new TokenEndpoint()
+const proxy = new ConnectProxy()
+/** When a call was taken that needed it, epoch ms. */
+const takenAt: Record<GoesAway, number> = { 'token endpoint': -1, proxy: -1 }
 const beganAt = performance.now()
 let random = new Random(0)
 let patience = 1
@@ -85,7 +102,17 @@ function signatureOf(message: IncomingMessage, body: Buffer): 'valid' | 'wrong' 
 }
 
 /** Null when all is as it has to be. */
-function faultOf(message: IncomingMessage, body: Buffer): string | null {
+function faultOf(
+  message: IncomingMessage,
+  body: Buffer,
+  behaviour: Behaviour,
+  sentAt: number,
+): string | null {
+  if (behaviour === 'proxied' && !proxy.isOwn(message.socket.remotePort)) return 'not-through-the-proxy'
+  if (behaviour === 'login') {
+    const fault = tokens.faultOf(message.headers.authorization, sentAt)
+    if (fault !== null) return fault
+  }
   const signature = signatureOf(message, body)
   const expected = signedPaths.has(message.url!) ? 'valid' : 'absent'
   if (signature !== expected) return `signature-${signature}`
@@ -128,21 +155,57 @@ function awayAnswer(socket: Socket): 'movedAway' | 'takenAway' | null {
   return failed ? 'movedAway' : 'takenAway'
 }
 
+/** The calls that lie whole in the first bytes of a batch. */
+function wholeIn(message: IncomingMessage, part: Buffer): Held[] {
+  for (let end = part.lastIndexOf('},{'); end > 0; end = part.lastIndexOf('},{', end - 1))
+    try {
+      return heldIn(message, Buffer.concat([part.subarray(0, end + 1), Buffer.from(']')]))
+    } catch {
+      // It was no end of a call, but of something in one.
+    }
+  return []
+}
+
+function note(
+  { url, headers }: IncomingMessage,
+  held: readonly Held[],
+  { readAt, kind, fault }: { readAt: number; kind: AnswerKind; fault: string | null },
+): void {
+  count++
+  const [sentAt, sender] = String(headers[sentHeader]).split('/')
+  for (const { id, body } of held) {
+    const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
+    file?.write(`${sentAt} ${readAt} ${sender} ${url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
+  }
+}
+
 function onRequest(message: IncomingMessage, response: ServerResponse): void {
+  const behaviour = behaviours.get(message.url!)
+  const isCut = behaviour === 'cuts' && random.chance(0.1)
+  const cutAt = isCut ? Math.ceil(Number(message.headers['content-length']) / 2) : Infinity
   const chunks: Buffer[] = []
-  message.on('data', (chunk: Buffer) => chunks.push(chunk))
+  let length = 0
+  message.on('data', (chunk: Buffer) => {
+    const before = length
+    chunks.push(chunk)
+    length += chunk.length
+    if (before >= cutAt || length < cutAt) return
+    const held = wholeIn(message, Buffer.concat(chunks).subarray(0, cutAt))
+    note(message, held, { readAt: Date.now(), kind: 'cutRequest', fault: null })
+    give('cutRequest', response, random)
+  })
   message.on('error', () => {})
   response.on('error', () => {})
   message.on('end', () => {
+    if (isCut) return
     const readAt = Date.now()
-    const [sentAt, sender] = String(message.headers[sentHeader]).split('/')
+    const sentAt = Number(String(message.headers[sentHeader]).split('/')[0])
     const body = Buffer.concat(chunks)
-    const behaviour = behaviours.get(message.url!)
     let fault: string | null
     let held: [Held, ...Held[]]
     try {
       held = heldIn(message, body)
-      fault = behaviour ? faultOf(message, body) : 'unknown-path'
+      fault = behaviour ? faultOf(message, body, behaviour, sentAt) : 'unknown-path'
     } catch {
       held = [{ id: String(message.headers['idempotency-key']), body: '' }]
       fault = 'no-json'
@@ -150,21 +213,20 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
     // One that is not wanted decides for all.
     const seq = seqOf(held.find((each) => isPickedOut(seqOf(each))) ?? held[0])
     if (fault) wrong++
-    const isFirst = behaviour === 'fifth' && !seen.has(seq)
-    if (isFirst) seen.add(seq)
+    const timesBefore = seen.get(seq) ?? 0
+    if (behaviour === 'fifth' || behaviour === 'stumbles') seen.set(seq, timesBefore + 1)
     const nowMs = performance.now() - beganAt
     const away = behaviour === 'moving' ? awayAnswer(message.socket) : null
-    const isUnknowable = crossesAnswer(message.socket, Number(sentAt), patience)
+    const isUnknowable = crossesAnswer(message.socket, sentAt, patience)
     const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', {
-      ...{ seq, isFirst, isFixed, away, isUnknowable, nowMs, random },
+      ...{ seq, timesBefore, isFixed, away, isUnknowable, nowMs, random },
+      isTokenGood: tokens.isGood(message.headers.authorization),
     })
+    if (behaviour === 'login' && kind === 'ok') takenAt['token endpoint'] = readAt
+    if (behaviour === 'proxied') takenAt.proxy = readAt
     if (away !== null) sinceMove.lastAtOld = readAt
     else if (behaviour === 'moving') sinceMove.taken++
-    count++
-    for (const { id, body } of held) {
-      const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
-      file?.write(`${sentAt} ${readAt} ${sender} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
-    }
+    note(message, held, { readAt, kind, fault })
     const delayMs = kind === 'slow' ? random.between(200, 1_200) : kind === 'ok' ? random.between(0, 20) : 0
     if (delayMs === 0) give(kind, response, random)
     else setTimeout(() => give(kind, response, random), delayMs)
@@ -196,8 +258,10 @@ async function begin(seed: number, path: string): Promise<void> {
     resets: await listen(resets),
     unasked: await listen(unasked),
     moving: await listenAtEach(movingAddresses),
+    tokens: await tokens.start(),
+    proxy: await proxy.start(),
   }
-  setInterval(() => tell({ kind: 'requests', count, wrong, sinceMove }), 500)
+  setInterval(() => tell({ kind: 'requests', count, wrong, sinceMove, takenAt }), 500)
   tell({ kind: 'ready', ...ports, ca: authority.ca })
 }
 
@@ -238,6 +302,7 @@ process.on('message', (message: ToReceivers) => {
   } else if (message.kind === 'secrets') secrets.set(message.destination, message.secrets)
   else if (message.kind === 'fix') isFixed = true
   else if (message.kind === 'move') moveTo(message.address)
+  else if (message.kind === 'away') void (message.what === 'proxy' ? proxy : tokens).become(message.outage)
   else file?.end(() => tell({ kind: 'done' }))
 })
 process.on('disconnect', () => process.exit(0))

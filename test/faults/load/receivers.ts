@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Options } from '../options.ts'
 import type { Behaviour, DestinationPlan } from './destinations.ts'
+import { tokenClient } from './token-endpoint.ts'
+import type { GoesAway, Outage } from './outages.ts'
 import { movingAddresses, movingHost } from './moving-host.ts'
 import type { FromReceivers, SinceMove, ToReceivers } from './receiver-process.ts'
 
@@ -19,6 +21,12 @@ export interface Receivers {
   setSecrets(destination: string, secrets: readonly string[]): void
   /** The destination that refuses everything takes everything from now on. */
   fix(): void
+  /** What this destination's requests need beside its URLs. */
+  wayTo(destination: DestinationPlan): { oauthTokenUrl?: string; oauthClientId?: string; proxy?: string }
+  /** It goes away so; null: it comes back. */
+  become(what: GoesAway, outage: Outage | null): void
+  /** When a call was taken that needed it, epoch ms, as of half a second ago at most; -1 for never. */
+  takenAt(what: GoesAway): number
   /** The name of what moves leads to its other address from now on, and the one of before fails. Resolves with the new one. */
   move(): Promise<string>
   /** As of half a second ago at most. */
@@ -45,12 +53,14 @@ export async function startReceivers(
   const counts = { requests: 0, wrong: 0 }
   const nothingYet: SinceMove = { taken: 0, lastAtOld: null }
   let sinceMove = nothingYet
+  let takenAt: Record<GoesAway, number> = { 'token endpoint': -1, proxy: -1 }
   const moves: number[] = []
   child.on('message', (message: FromReceivers) => {
     if (message.kind !== 'requests') return
     counts.requests = message.count
     counts.wrong = message.wrong
     sinceMove = message.sinceMove
+    takenAt = message.takenAt
   })
   const send = (message: ToReceivers) => void child.send(message)
   const reported = <K extends FromReceivers['kind']>(kind: K) =>
@@ -65,7 +75,7 @@ export async function startReceivers(
     })
   const ready = reported('ready')
   send({ kind: 'begin', seed, patience, file })
-  const { http, tls, resets, unasked, moving, ca } = await ready
+  const { http, tls, resets, unasked, moving, tokens, proxy, ca } = await ready
   await writeFile(caFile, ca)
   /** Whoever looks the name up reads one or the other. */
   const leadTo = async (address: string) => {
@@ -100,6 +110,15 @@ export async function startReceivers(
     urls: ({ id, urls }) => urls.map((behaviour, url) => urlOf(behaviour, `/${id}/${url}`)),
     setSecrets: (destination, secrets) => send({ kind: 'secrets', destination, secrets: [...secrets] }),
     fix: () => send({ kind: 'fix' }),
+    wayTo: ({ urls }) => ({
+      ...(urls.includes('login') && {
+        oauthTokenUrl: `http://127.0.0.1:${tokens}/token`,
+        oauthClientId: tokenClient.id,
+      }),
+      ...(urls.includes('proxied') && { proxy: `http://127.0.0.1:${proxy}` }),
+    }),
+    become: (what, outage) => send({ kind: 'away', what, outage }),
+    takenAt: (what) => takenAt[what],
     async move() {
       const address = movingAddresses[(moves.length + 1) % movingAddresses.length]!
       await leadTo(address)
