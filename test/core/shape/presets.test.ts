@@ -65,6 +65,57 @@ test('Slack and Teams get a message that names what has happened to which destin
   assert.equal(rendered('slack.json', down).text, 'Endpoint Down crm')
 })
 
+/** As far as the schemas of Adaptive Cards 1.4 ask for more than the parts' names. */
+test('each fact of a card in Teams has a title and a value that are texts, whatever an event does not have', () => {
+  for (const event of [down, lost, { ...down, event: 'Destination Paused', properties: '{"since":null}' }]) {
+    const { attachments } = rendered('teams.json', event) as {
+      attachments: {
+        content: { body: { type: string; text?: unknown; facts?: Record<string, unknown>[] }[] }
+      }[]
+    }
+    const [title, factSet] = attachments[0]!.content.body
+    assert.deepEqual([title!.type, typeof title!.text, factSet!.type], ['TextBlock', 'string', 'FactSet'])
+    for (const { title, value } of factSet!.facts!)
+      assert.deepEqual([typeof title, typeof value], ['string', 'string'], String(title))
+  }
+})
+
+/** As far as its published OpenAPI document has bounds. */
+test('PagerDuty gets a severity that it knows, and a summary and a source of text, for every event', () => {
+  for (const event of [down, lost]) {
+    const { payload, routing_key, event_action } = rendered('pagerduty.json', event) as {
+      payload: Record<string, unknown>
+      routing_key: unknown
+      event_action: unknown
+    }
+    assert.ok(['critical', 'warning', 'error', 'info'].includes(payload.severity as string))
+    assert.deepEqual(
+      [payload.summary, payload.source, payload.timestamp, routing_key].map((each) => typeof each),
+      Array(4).fill('string'),
+    )
+    assert.equal(typeof payload.custom_details, 'object')
+    assert.equal(event_action, 'trigger')
+  }
+})
+
+/** As far as Block Kit has bounds for these. */
+test('no text of a Slack message is empty, and none is longer than a block takes', () => {
+  for (const event of [down, lost]) {
+    const { text, blocks } = rendered('slack.json', event) as {
+      text: string
+      blocks: { text?: { text: string }; elements?: { text: string }[] }[]
+    }
+    const texts = [
+      text,
+      ...blocks.flatMap((block) =>
+        [block.text, ...(block.elements ?? [])].flatMap((each) => each?.text ?? []),
+      ),
+    ]
+    assert.equal(texts.length, 3)
+    for (const each of texts) assert.ok(each.trim().length > 0 && each.length <= 3_000, each)
+  }
+})
+
 test('Google Analytics gets a client, a user where there is one, and the event with its properties', () => {
   assert.deepEqual(rendered('ga4.json', { anonymousId: 'a-1', userId: null, properties: '{"value":3}' }), {
     client_id: 'a-1',
