@@ -12,6 +12,7 @@ import {
   type Hangup,
   type TroubledAddresses,
 } from './dial.ts'
+import type { ProxyBreaker } from './proxy-breaker.ts'
 import { ClosedByServer, describe, maxPartBytes, ProxyFailure } from './response.ts'
 
 export interface TunnelSettings {
@@ -23,6 +24,7 @@ export interface TunnelSettings {
   dial: Dial
   /** Of the proxy. */
   troubled: TroubledAddresses
+  breaker: ProxyBreaker
   /** The hosts to ask the proxy for, in place of the host of a URL: its addresses, where they were looked up. */
   hostsOf: AddressesOf
   /** The roots to trust at servers; undefined stands for Node's own. */
@@ -62,6 +64,7 @@ class Tunnel {
   #hangup: Hangup = () => {}
   #secured: TLSSocket | null = null
   #isOver = false
+  #asking: Asking | null = null
 
   constructor(origin: URL, dialed: Dialed, options: DialOptions, settings: TunnelSettings) {
     this.#origin = origin
@@ -86,6 +89,7 @@ class Tunnel {
     if (this.#isOver) return
     // The proxy may wait for an address that does not answer.
     if (this.#dialed.waitsForProxy) this.#options.troubled.add(this.#asked)
+    this.#asking?.giveUp()
     this.#end()
   }
 
@@ -99,7 +103,15 @@ class Tunnel {
     const host = this.#left.shift()!
     this.#asked = host
     this.#dialed.waitsForProxy = true
+    const { breaker } = this.#settings
+    const begun = breaker.begin()
+    if ('leftAloneMs' in begun) {
+      const left = `it is left alone for another ${Math.ceil(begun.leftAloneMs / 1_000)} s`
+      this.fail(new ProxyFailure(`the proxy could not be reached of late: ${left}`))
+      return
+    }
     const asking = new Asking(host, portOf(this.#origin), this.#settings, {
+      onSaid: (event) => breaker.ended(begun, event),
       onOpen: (socket) => {
         this.#dialed.waitsForProxy = false
         this.#options.troubled.remove(host)
@@ -115,6 +127,7 @@ class Tunnel {
         }
       },
     })
+    this.#asking = asking
     const { dial, proxy, troubled } = this.#settings
     this.#hangup = dial(proxy, asking, { session: null, troubled, secureContext: null })
   }
@@ -146,6 +159,8 @@ class Tunnel {
 }
 
 interface AskingOwner {
+  /** Once: whether the proxy answered; null where nobody waited for it any longer. */
+  onSaid(event: 'success' | 'failure' | null): void
   /** The proxy has connected: what goes through the socket goes to the server. */
   onOpen(socket: Socket): void
   /** It has not, or the connection has ended since. */
@@ -161,6 +176,7 @@ class Asking implements Dialed {
   readonly #owner: AskingOwner
   #socket: Socket | null = null
   #isOpen = false
+  #hasSaid = false
   #answer = ''
 
   constructor(host: string, port: number, settings: TunnelSettings, owner: AskingOwner) {
@@ -209,10 +225,23 @@ class Asking implements Dialed {
     socket.pause()
     this.#answer = ''
     this.#isOpen = true
+    this.#said('success')
     this.#owner.onOpen(socket)
   }
 
+  /** Nobody waits for it any longer: one that took the connection may wait for a server. */
+  giveUp(): void {
+    this.#said(this.#socket === null ? 'failure' : null)
+  }
+
+  #said(event: 'success' | 'failure' | null): void {
+    if (this.#hasSaid) return
+    this.#hasSaid = true
+    this.#owner.onSaid(event)
+  }
+
   #fail(phrase: string, status: number | null = null): void {
+    this.#said(status === null ? 'failure' : 'success')
     this.#socket!.off('data', this.#onData)
     this.#owner.onEnded(new ProxyFailure(`the proxy ${phrase}`, status))
   }
@@ -222,6 +251,8 @@ class Asking implements Dialed {
   onSession(): void {}
 
   onEnded(error: Error, untrusted: boolean): void {
+    // An address that is not allowed says nothing of the proxy.
+    this.#said(error instanceof AddressNotAllowedError ? null : 'failure')
     this.#owner.onEnded(this.#isOpen ? error : this.#failureOf(error, untrusted))
   }
 

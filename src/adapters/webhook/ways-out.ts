@@ -4,6 +4,7 @@ import { noProxy } from '../../core/delivery/proxy-url.ts'
 import { AddressGuard, AddressNotAllowedError } from './address-guard.ts'
 import { dialBy, TroubledAddresses, type AddressesOf, type Dial, type SourceAddresses } from './dial.ts'
 import type { NameLookup } from './name-lookup.ts'
+import { ProxyBreaker } from './proxy-breaker.ts'
 import { tunnelBy } from './tunnel.ts'
 
 /** How the deployment has requests go out. */
@@ -82,6 +83,7 @@ export class WaysOut {
       login: isGiven ? given.login : null,
       dial: this.#dialFromHere(addressesOfProxies, trust.proxies),
       troubled: new TroubledAddresses(steadyNow),
+      breaker: new ProxyBreaker(steadyNow),
       hostsOf: proxyResolves ? this.#unresolved : this.#addressesOfServers,
       secureContext: trust.servers,
     })
