@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Columns } from '../columns.ts'
+import { answerKinds, type AnswerKind } from '../load/answers.ts'
+import { orderedSource, slots } from '../load/destinations.ts'
+import { userOf } from '../load/load.ts'
+import { Traffic } from '../load/traffic.ts'
+import type { Evidence } from './evidence.ts'
+import { Findings } from './findings.ts'
+import { judgeOrder } from './order-verdict.ts'
+
+const slot = slots.findIndex(({ destination }) => destination.order === 'strict')
+const traffic = new Traffic(1, { httpShare: 1, only: orderedSource })
+/** Two calls of one user, the second behind the first. */
+const [one, two] = [0, 1] as const
+const users = 4
+
+type Happened =
+  | { seq: number; at: number; answer: AnswerKind }
+  | { seq: number; at: number; dead: true }
+  | { seq: number; at: number; tier: '1s' | 'strict' }
+
+/** What the verdict finds where this happened, in the order in which it did. */
+function found(happened: readonly Happened[], partitions: readonly [number, number] = [0, 0]) {
+  const arrivals: Evidence['arrivals'] = new Columns([
+    ...(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body'] as const),
+  ])
+  const retryRecords: Evidence['retryRecords'] = new Columns([
+    ...(['delivery', 'topic', 'partition', 'offset', 'at', 'scheduledAt', 'attempts'] as const),
+    ...(['timesScheduled', 'firstAttemptAt', 'firstScheduledAt', 'notBefore', 'urls', 'again'] as const),
+  ])
+  const deadLetters: Evidence['deadLetters'] = new Columns([
+    ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'timesScheduled'] as const),
+    ...(['firstAttemptAt', 'firstScheduledAt'] as const),
+  ])
+  const none = { attempts: 0, timesScheduled: 0, firstAttemptAt: 0, firstScheduledAt: 0, partition: 0 }
+  for (const each of happened) {
+    const delivery = each.seq * slots.length + slot
+    const { at } = each
+    if ('answer' in each)
+      arrivals.push({
+        ...{ delivery, at, url: 0, readAt: at, sender: 1, body: 1 },
+        answer: answerKinds.indexOf(each.answer),
+      })
+    else if ('dead' in each) deadLetters.push({ ...none, delivery, at, reason: 0, failedAt: at })
+    else
+      retryRecords.push({
+        ...{ ...none, delivery, at, offset: 0, scheduledAt: at, notBefore: -1, urls: 1, again: 0 },
+        topic: each.tier === 'strict' ? 0 : 1,
+      })
+  }
+  const evidence = {
+    ...{ arrivals, retryRecords, deadLetters },
+    calls: [one, two].map((seq, index) => [{ partition: partitions[index], offset: seq, at: 0 }]),
+    tierTopics: [
+      { topic: 'strict', delayMs: 0, isStrict: true },
+      { topic: '1s', delayMs: 1_000, isStrict: false },
+    ],
+  } as unknown as Evidence
+  const groups = {
+    arrivals: arrivals.groupBy('delivery', users * slots.length),
+    retryRecords: retryRecords.groupBy('delivery', users * slots.length),
+    deadLetters: deadLetters.groupBy('delivery', users * slots.length),
+  }
+  const findings = new Findings()
+  const tally = judgeOrder(evidence, groups, traffic, { findings, dossierOf: () => [] })
+  return { tally, kinds: Object.keys(findings.toJSON()) }
+}
+
+test('a call that is taken before an earlier one of its user is a finding', () => {
+  assert.equal(userOf(one, orderedSource), userOf(two, orderedSource))
+  const { tally, kinds } = found([
+    { seq: one, at: 10, answer: 'status503' },
+    { seq: two, at: 20, answer: 'ok' },
+    { seq: one, at: 30, answer: 'ok' },
+  ])
+  assert.deepEqual(kinds, ['order that was not kept'])
+  assert.deepEqual(tally, { taken: 2, behindFailures: 1, parked: 0 })
+  assert.deepEqual(found([{ seq: two, at: 20, answer: 'ok' }]).kinds, ['order that was not kept'])
+})
+
+test('a call may follow one that was taken or is dead, and what is taken once more may come at any time', () => {
+  const inOrder = found([
+    { seq: one, at: 10, answer: 'status503' },
+    { seq: one, at: 11, tier: 'strict' },
+    { seq: two, at: 12, tier: 'strict' },
+    { seq: one, at: 20, answer: 'ok' },
+    { seq: two, at: 30, answer: 'ok' },
+    { seq: one, at: 40, answer: 'ok' },
+  ])
+  assert.deepEqual(inOrder, { tally: { taken: 2, behindFailures: 1, parked: 2 }, kinds: [] })
+  const afterTheEnd = found([
+    { seq: one, at: 10, dead: true },
+    { seq: two, at: 20, answer: 'ok' },
+  ])
+  assert.deepEqual(afterTheEnd.kinds, [])
+  const beforeTheEnd = found([
+    { seq: one, at: 30, dead: true },
+    { seq: two, at: 20, answer: 'ok' },
+  ])
+  assert.deepEqual(beforeTheEnd.kinds, ['order that was not kept'])
+})
+
+test('no call is let go, and calls of different partitions have no order', () => {
+  const released = found([
+    { seq: one, at: 10, tier: '1s' },
+    { seq: two, at: 20, answer: 'ok' },
+  ])
+  assert.deepEqual(released.kinds, ['let go by those behind it'])
+  const moved = found(
+    [
+      { seq: two, at: 20, answer: 'ok' },
+      { seq: one, at: 30, answer: 'ok' },
+    ],
+    [0, 1],
+  )
+  assert.deepEqual(moved.kinds, [])
+})
