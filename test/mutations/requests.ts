@@ -589,7 +589,7 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-batch-that-is-refused-given-up-as-a-whole',
     file: 'src/forwarder/send/endpoint-queue.ts',
-    find: "if (outcome.kind !== 'status_4xx' || attempts.length === 1) {",
+    find: "if (outcome.kind !== 'status_4xx' || attempts.length === 1 || isAboutSender(outcome)) {",
     replace: 'if (attempts.length > 0) {',
     test: {
       file: 'forwarder/send/batches.test.ts',

@@ -79,6 +79,9 @@ export function canRetry(outcome: Outcome): boolean {
   }
 }
 
+/** A refusal that is about who sends, whatever was sent: what a request holds makes no difference to it. */
+export const isAboutSender = ({ status }: Outcome): boolean => status === 401 || status === 403
+
 /** How much of a response is read before its status decides anyway, in bytes. */
 export const maxResponseBytes = 64 * 1024
 /** How much of a failed response's body is kept for people, in bytes. */

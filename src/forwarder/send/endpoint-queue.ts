@@ -1,5 +1,5 @@
 import { isTooSlow, type Deferral, type RetryPolicy } from '../../core/delivery/disposition.ts'
-import type { Outcome } from '../../core/delivery/outcome.ts'
+import { isAboutSender, type Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
 import { soonMs } from '../../core/pacing/own-attempts.ts'
@@ -476,7 +476,7 @@ export class EndpointQueue implements Deferring, SlotUser {
 
   /**
    * Where it was refused, it is sent again in halves, until the call is found that is not wanted: that one alone is
-   * refused for good.
+   * refused for good. A refusal of whoever sends is one of all its calls.
    */
   batchEnded(batch: AttemptBatch, outcome: Outcome): void {
     const { attempts } = batch
@@ -486,7 +486,7 @@ export class EndpointQueue implements Deferring, SlotUser {
       attempts.every(({ active }) => active.wasAttempted),
     )
     this.#batches!.ended(batch)
-    if (outcome.kind !== 'status_4xx' || attempts.length === 1) {
+    if (outcome.kind !== 'status_4xx' || attempts.length === 1 || isAboutSender(outcome)) {
       this.#dispatcher.endedTogether(attempts, this, outcome)
       return
     }

@@ -123,6 +123,21 @@ test('a refused batch is halved until the refused call is found: that one alone 
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
+test('a batch that is refused for its login is refused as a whole: no request is made in halves', () => {
+  for (const status of [401, 403]) {
+    const { engine, crm, client } = batched({ size: 8 })
+    for (let index = 1; index <= 8; index++) engine.admit(`u${index}`, crm)
+    client.answer('status_4xx', undefined, { status })
+    assert.deepEqual(client.onWire, [])
+    assert.deepEqual(
+      engine.attempted.map(({ outcome }) => outcome.status),
+      Array.from({ length: 8 }, () => status),
+    )
+    assert.deepEqual([client.sent.length, engine.refusedBatches], [1, []])
+    assert.deepEqual(engine.held(), nothingHeld)
+  }
+})
+
 test('an endpoint that is gone, or that redirects, is asked once', () => {
   for (const kind of ['gone', 'redirect', 'timeout', 'tls'] as const) {
     const { engine, crm, client } = batched()
