@@ -43,7 +43,11 @@ interface ProviderModule {
 
 export async function startOidcProvider(
   t: TestContext,
-  { lifetimeSeconds = 3_600, tls }: { lifetimeSeconds?: number; tls?: ServerCertificate } = {},
+  {
+    lifetimeSeconds = 3_600,
+    tls,
+    clientAuth = 'client_secret_basic',
+  }: { lifetimeSeconds?: number; tls?: ServerCertificate; clientAuth?: OAuthLogin['clientAuth'] } = {},
 ): Promise<OidcProvider> {
   // It warns of what is meant for tests.
   t.mock.method(console, 'warn', () => {})
@@ -54,7 +58,7 @@ export async function startOidcProvider(
         ...{
           client_id: clientId,
           client_secret: oidcSecret,
-          token_endpoint_auth_method: 'client_secret_basic',
+          token_endpoint_auth_method: clientAuth,
         },
         ...{ grant_types: ['client_credentials'], redirect_uris: [], response_types: [] },
       },
@@ -93,7 +97,10 @@ export async function startOidcProvider(
   const tokenUrl = `${tls ? 'https' : 'http'}://127.0.0.1:${port}/token`
   return {
     tokenUrl,
-    login: { owner: 'crm', tokenUrl, clientId, clientSecret: oidcSecret, scope: 'calls', audience: null },
+    login: {
+      ...{ owner: 'crm', tokenUrl, clientId, clientSecret: oidcSecret, clientAuth },
+      ...{ scope: 'calls', audience: null },
+    },
     issued,
     asked: () => asked,
     hold: (until) => void (held = until),

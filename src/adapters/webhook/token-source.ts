@@ -53,13 +53,18 @@ export class TokenSource implements EndpointLogin {
   ) {
     this.#login = login
     this.#now = now
-    const { tokenUrl, clientId, clientSecret, scope, audience } = login
+    const { tokenUrl, clientId, clientSecret, clientAuth, scope, audience } = login
+    const isInForm = clientAuth === 'client_secret_post'
     const credentials = Buffer.from(clientLogin(clientId, clientSecret)).toString('base64')
     this.#endpoint = open({
       ...{ url: tokenUrl, contentType: 'form', tls, proxy, secrets: [clientSecret] },
-      headers: { accept: 'application/json', authorization: `Basic ${credentials}` },
+      headers: {
+        accept: 'application/json',
+        ...(!isInForm && { authorization: `Basic ${credentials}` }),
+      },
     })
-    const body = Buffer.from(tokenForm({ scope, audience }))
+    const client = isInForm ? { id: clientId, secret: clientSecret } : null
+    const body = Buffer.from(tokenForm({ scope, audience, client }))
     this.#request = { body, signature: null, idempotencyKey: null }
   }
 

@@ -1,8 +1,24 @@
 // The client credentials grant of OAuth2 (RFC 6749, 4.4): what is asked, and what the answers say.
 
-/** The form that asks for a token. */
-export function tokenForm({ scope, audience }: { scope: string | null; audience?: string | null }): string {
+/**
+ * The form that asks for a token.
+ *
+ * @param client where id and secret go with it rather than in a header (RFC 6749, 2.3.1)
+ */
+export function tokenForm({
+  scope,
+  audience,
+  client = null,
+}: {
+  scope: string | null
+  audience?: string | null
+  client?: { id: string; secret: string } | null
+}): string {
   const form = new URLSearchParams({ grant_type: 'client_credentials' })
+  if (client !== null) {
+    form.set('client_id', client.id)
+    form.set('client_secret', client.secret)
+  }
   if (scope !== null) form.set('scope', scope)
   // In no RFC for this grant, but several providers ask for it.
   if (audience) form.set('audience', audience)

@@ -37,6 +37,9 @@ const methods = ['POST', 'PUT', 'PATCH'] as const
 export type RequestMethod = (typeof methods)[number]
 const formats = ['documents', 'full'] as const
 const contentTypes = ['json', 'form'] as const
+/** How a client says to a token endpoint who it is, as OpenID Connect Core 1.0 (9) names it. */
+const oauthClientAuths = ['client_secret_basic', 'client_secret_post'] as const
+export type OAuthClientAuth = (typeof oauthClientAuths)[number]
 const batchFormats = ['array', 'lines'] as const
 export type ContentType = (typeof contentTypes)[number]
 /** What a template of a body can be for. */
@@ -220,6 +223,12 @@ export const destinationOptions = {
     'For token endpoints that ask for one; null for none.',
     z.string().max(maxOAuthText).nullable(),
   ),
+  oauthClientAuth: option(
+    z.enum(oauthClientAuths),
+    'client_secret_basic',
+    'OAuth2 client login',
+    'client_secret_basic: client id and secret go to the token URL in an Authorization header. client_secret_post: in the form.',
+  ),
   order: option(
     z.enum(orders),
     'first',
@@ -258,12 +267,14 @@ export const {
 
 const oauthTexts = ['oauthClientId', 'oauthScope', 'oauthAudience'] as const
 
-const { batchBytes, batchWait, batchFormat } = defaultOptions
+const { batchBytes, batchWait, batchFormat, oauthClientAuth } = defaultOptions
 
 /** What belongs to OAuth2, or to batches, goes with them. */
 export const withDependents = (edit: OptionsEdit): OptionsEdit => ({
   ...edit,
-  ...(edit.oauthTokenUrl === null && { oauthClientId: null, oauthScope: null, oauthAudience: null }),
+  ...(edit.oauthTokenUrl === null && {
+    ...{ oauthClientId: null, oauthScope: null, oauthAudience: null, oauthClientAuth },
+  }),
   ...(edit.batch === null && { batchBytes, batchWait, batchFormat }),
 })
 
@@ -368,11 +379,14 @@ export interface OutsideOptions {
 
 function oauthConflicts(
   code: Fault['code'],
-  { oauthTokenUrl, oauthClientId, oauthScope, oauthAudience }: DestinationOptions,
+  { oauthTokenUrl, oauthClientId, oauthScope, oauthAudience, oauthClientAuth: auth }: DestinationOptions,
   { hasClientSecret, hasAuthorization }: Pick<OutsideOptions, 'hasClientSecret' | 'hasAuthorization'>,
 ): Fault[] {
   if (oauthTokenUrl === null) {
-    const isAny = hasClientSecret || [oauthClientId, oauthScope, oauthAudience].some((each) => each !== null)
+    const isAny =
+      hasClientSecret ||
+      auth !== oauthClientAuth ||
+      [oauthClientId, oauthScope, oauthAudience].some((each) => each !== null)
     return faultIf(isAny, code, 'oauthTokenUrl', 'a token URL is needed for what else is set of OAuth2')
   }
   const twice =

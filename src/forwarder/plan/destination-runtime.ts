@@ -218,15 +218,17 @@ function tlsOf(id: string, login: Destination['login'], open: OpenSecret): TlsLo
 /** Throws where a part of it is missing. */
 function oauthOf(
   owner: string,
-  { oauthTokenUrl: tokenUrl, oauthClientId: clientId, oauthScope, oauthAudience }: Destination['options'],
+  options: Destination['options'],
   { oauthClientSecret }: Destination['login'],
   open: OpenSecret,
 ): OAuthLogin | null {
+  const { oauthTokenUrl: tokenUrl, oauthClientId: clientId, oauthClientAuth: clientAuth } = options
+  const { oauthScope: scope, oauthAudience: audience } = options
   if (tokenUrl === null) return null
   if (clientId === null || oauthClientSecret === null)
     throw new Error('it has a token URL, and no client id or no client secret')
   const clientSecret = open(oauthClientSecret, loginPlace({ id: owner, tokenUrl }, 'oauthClientSecret'))
-  return { owner, tokenUrl, clientId, clientSecret, scope: oauthScope, audience: oauthAudience }
+  return { owner, tokenUrl, clientId, clientSecret, clientAuth, scope, audience }
 }
 
 /** Without what evaluates it, so that two of them can be compared. */

@@ -1,6 +1,6 @@
 // What sending needs from outside: connections to endpoints.
 import type { Outcome } from '../../core/delivery/outcome.ts'
-import type { ContentType, RequestMethod } from '../../core/settings/destination-options.ts'
+import type { ContentType, OAuthClientAuth, RequestMethod } from '../../core/settings/destination-options.ts'
 import type { Fillable } from '../../core/shape/text-template.ts'
 import type { SignedRequest } from './signed-request.ts'
 
@@ -69,6 +69,7 @@ export interface OAuthLogin {
   tokenUrl: string
   clientId: string
   clientSecret: string
+  clientAuth: OAuthClientAuth
   scope: string | null
   audience: string | null
 }

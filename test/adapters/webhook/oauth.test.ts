@@ -146,6 +146,27 @@ test('a wrong secret is said with what the provider says, and never shown', asyn
   assert.doesNotMatch(detail!, /wr0ng/)
 })
 
+test('a token endpoint that wants the secret in the form gets it there, and in no header', async (t) => {
+  const provider = await startOidcProvider(t, { clientAuth: 'client_secret_post' })
+  const { receiver, endpoint } = await open(t, provider.login)
+  assert.equal((await send(endpoint)).kind, 'success')
+  assert.deepEqual(bearers(receiver), [`Bearer ${provider.issued[0]}`])
+  const tokens = await startReceiver(t)
+  for (const clientAuth of ['client_secret_post', 'client_secret_basic'] as const)
+    await send((await open(t, { ...provider.login, clientAuth, tokenUrl: tokens.url })).endpoint)
+  const [inForm, inHeader] = tokens.requests.map(({ headers, body }) => [
+    headers.authorization === undefined,
+    new URLSearchParams(body.toString()).get('client_secret'),
+  ])
+  assert.deepEqual(
+    [inForm, inHeader],
+    [
+      [true, oidcSecret],
+      [false, null],
+    ],
+  )
+})
+
 test('tokens come by TLS from whom the destination trusts, and its secret goes to nobody else', async (t) => {
   const [own, other] = [await createAuthority(t), await createAuthority(t)]
   const provider = await startOidcProvider(t, { tls: await own.issue() })

@@ -14,6 +14,13 @@ test('a token is asked for by a form, with scope and audience where they are set
   )
 })
 
+test('id and secret are in the form where the token endpoint wants them there', () => {
+  assert.equal(
+    tokenForm({ scope: null, client: { id: 'a b', secret: 'p%:/+' } }),
+    'grant_type=client_credentials&client_id=a+b&client_secret=p%25%3A%2F%2B',
+  )
+})
+
 test('a token is read with its type and life; what a header cannot carry is none', () => {
   const answer = (fields: object) => tokenIn(JSON.stringify(fields))
   assert.deepEqual(answer({ access_token: 'a.b-c', token_type: 'Bearer', expires_in: 60 }), {

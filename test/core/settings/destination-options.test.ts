@@ -130,6 +130,7 @@ test('each option can be set and taken away, and stays as it is when it is not n
     oauthClientId: 'postrider',
     oauthScope: 'calls',
     oauthAudience: 'https://api.test/',
+    oauthClientAuth: 'client_secret_post' as const,
     order: 'strict' as const,
     orderLimit: 5,
     orderWait: '10m',
