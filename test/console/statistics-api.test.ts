@@ -226,7 +226,7 @@ test('what is wrong with a question is named, field by field', async (t) => {
   assert.equal((await call('GET', '/sources/none/stats')).status, 404)
 })
 
-test('a URL over several forwarders is down since the first saw it, and worked when the last did', () => {
+test('a URL over several forwarders is down, or without a token, since the first saw it, and worked when the last did', () => {
   const seen = (instance: string, given: Partial<HeartbeatEndpoint>, seenAt = 1_000): SeenProcess => {
     const endpoint = {
       ...{ destinationId: 'crm', urlId: 'u1', limit: 4, inFlight: 1, queued: 2, breaker: 'closed' as const },
@@ -243,17 +243,23 @@ test('a URL over several forwarders is down since the first saw it, and worked w
       } as unknown as Heartbeat,
     }
   }
+  const noToken = { at: 1, outcome: 'no_token', status: null, detail: 'gives no token', body: null }
   const live = liveEndpoints(
     [
       seen('a', { breaker: 'open', downSince: 500, pausedUntil: 900, lastSuccessAt: 100 }),
       seen('b', { breaker: 'half_open', downSince: 300, lastSuccessAt: 200 }),
       seen('c', {}),
+      seen('d', { downSince: 700, lastFailure: noToken }),
+      seen('e', { downSince: 600, lastFailure: noToken }),
+      // It has a token again.
+      seen('f', { lastFailure: noToken }),
       seen('gone', { breaker: 'open', downSince: 1, lastSuccessAt: 999 }, -50_000),
     ],
     2_000,
   )
   assert.deepEqual(live.get('crm')!.get('u1'), {
-    ...{ limit: 12, inFlight: 3, queued: 6, breaker: 'open' },
+    ...{ limit: 24, inFlight: 6, queued: 12, breaker: 'open' },
     ...{ pausedUntil: 900, downSince: 300, lastSuccessAt: 200 },
+    withoutToken: { since: 600, detail: 'gives no token' },
   })
 })

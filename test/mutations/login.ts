@@ -82,4 +82,41 @@ export const login: readonly Mutation[] = [
       name: 'a certificate, key or CA that does not load is refused when it is set, and says why',
     },
   },
+  {
+    id: 'the-secret-in-the-header-too',
+    file: 'src/adapters/webhook/token-source.ts',
+    find: '...(!isInForm && {',
+    replace: '...({',
+    test: {
+      file: oauth,
+      name: 'a token endpoint that wants the secret in the form gets it there, and in no header',
+    },
+  },
+  {
+    id: 'a-batch-halved-for-its-login',
+    file: 'src/forwarder/send/endpoint-queue.ts',
+    find: ' || isAboutSender(outcome)',
+    replace: '',
+    test: {
+      file: 'forwarder/send/batches.test.ts',
+      name: 'a batch that is refused for its login is refused as a whole: no request is made in halves',
+    },
+  },
+  {
+    id: 'a-destination-without-a-token-that-reads-as-well',
+    file: 'src/core/statistics/health.ts',
+    find: '  isWithoutToken || breaker',
+    replace: '  breaker',
+    test: { file: 'core/statistics/health.test.ts', name: 'each word is said where its facts hold' },
+  },
+  {
+    id: 'a-proxy-that-is-away-asked-for-each-request',
+    file: 'src/adapters/webhook/proxy-breaker.ts',
+    find: "if (phases[phase].work !== 'deferred') return",
+    replace: 'if (phases[phase]) return',
+    test: {
+      file: 'adapters/webhook/proxy-breaker.test.ts',
+      name: 'requests behind a proxy that is away do not ask it each, and go on once it is back',
+    },
+  },
 ]

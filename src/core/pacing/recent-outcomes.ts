@@ -51,7 +51,8 @@ export class RecentOutcomes {
       }
       return
     }
-    this.#lastFailure = { outcome, at: now }
+    // Of what was on the wire when the login began to fail nobody need know.
+    if (this.#loginProblem === null) this.#lastFailure = { outcome, at: now }
     if (!isRefusal(outcome.kind)) return
     this.#refusals++
     this.#refusedAt = now

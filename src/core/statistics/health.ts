@@ -19,6 +19,7 @@ export type HealthWord = (typeof healthWords)[number]
 
 /** Why it is that word; null where the word says it. */
 export const healthReasons = [
+  'no_token',
   'no_success',
   'few_successes',
   'rate_limited',
@@ -56,6 +57,8 @@ export interface HealthFacts {
     breaker: BreakerPhase | null
     /** Epoch ms; null for not. */
     pausedUntil: number | null
+    /** Its login fails. */
+    isWithoutToken: boolean
   }[]
   reading: Reading
   /** Of the last ten minutes; where nothing ended in them, of the last hour. */
@@ -90,7 +93,8 @@ export function healthOf({ enabled, isPaused, urls, reading, recent, now }: Heal
   if (reading === 'unknown') return health('not_known', 'ledger_unread')
   if (reading === 'no_forwarder') return health('not_known', 'no_forwarder')
   if (reading === 'nothing') return health('not_known', 'nothing_read')
-  if (sent.every(isDown)) return health('down')
+  if (sent.every(isDown))
+    return health('down', sent.every(({ isWithoutToken }) => isWithoutToken) ? 'no_token' : null)
   const isAsked = sent.every(
     ({ breaker, pausedUntil }) => breaker === 'paused' && (pausedUntil ?? 0) > now + longPauseMs,
   )
@@ -103,8 +107,8 @@ export function healthOf({ enabled, isPaused, urls, reading, recent, now }: Heal
   return health(judged)
 }
 
-const isDown = ({ breaker }: HealthFacts['urls'][number]): boolean =>
-  breaker === 'open' || breaker === 'half_open'
+const isDown = ({ breaker, isWithoutToken }: HealthFacts['urls'][number]): boolean =>
+  isWithoutToken || breaker === 'open' || breaker === 'half_open'
 
 type JudgedWord = 'failing' | 'asked_to_wait' | 'degraded' | 'delivering' | 'idle'
 
@@ -149,6 +153,7 @@ export function healthText({ word, successRate }: Pick<Health, 'word' | 'success
 export const healthSentence = ({ why }: Pick<Health, 'why'>): string | null => why && sentences[why]
 
 const sentences: Record<HealthReason, string> = {
+  no_token: 'Its login fails: no OAuth2 token is to be had. Its calls wait.',
   no_success: 'Nothing that was sent to it of late has arrived.',
   few_successes: 'Of what was sent to it of late, some failed.',
   rate_limited: 'It answers 429: too many requests. What it does not take waits.',

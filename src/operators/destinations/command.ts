@@ -109,10 +109,20 @@ function stateOf({ enabled, pause }: DestinationView): string {
   return pause.until === null ? 'paused' : `paused until ${pause.until}`
 }
 
-function healthLines({ health }: DestinationView): Line[] {
+function healthLines({ health, withoutToken }: DestinationView): Line[] {
   if (!health) return []
   const why = healthSentence(health)
-  return [['health', why === null ? healthText(health) : `${healthText(health)}: ${why}`]]
+  return [
+    ['health', why === null ? healthText(health) : `${healthText(health)}: ${why}`],
+    ...(withoutToken
+      ? [
+          [
+            '',
+            `without a token since ${withoutToken.since}: ${withoutToken.detail ?? 'it is not known why'}`,
+          ] as const,
+        ]
+      : []),
+  ]
 }
 
 function pauseLines({ id, enabled, pause }: DestinationView): Line[] {

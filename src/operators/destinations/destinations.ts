@@ -14,7 +14,9 @@ import type {
 } from '../../core/settings/settings.ts'
 import { noFacts, type SettingKind, type ShownFacts } from '../settings/setting-operations.ts'
 import type { SettingsWriter } from '../settings/writer.ts'
-import { healthSchema } from '../statistics/health-schema.ts'
+import { healthSchema, withoutTokenSchema } from '../statistics/health-schema.ts'
+import type { DestinationHealth } from '../statistics/overview.ts'
+import { shownWithoutToken } from '../statistics/processes.ts'
 
 const shownSecret = z
   .object({
@@ -63,6 +65,7 @@ export const destinationSchema = z
       .nullable()
       .describe('Set while its calls are held.'),
     health: healthSchema.optional().describe('With `health`.'),
+    withoutToken: withoutTokenSchema.optional(),
     sourceIds: z.array(z.string()),
     sharedSecret: shownSecret.nullable().describe('Signs X-Signature.'),
     earlierSecret: shownSecret.nullable().describe('Still active beside it.'),
@@ -98,7 +101,7 @@ function destinationView(
     type,
     enabled,
     pause: pause && pauseView(pause, facts),
-    ...(facts.healths && { health: facts.healths.get(id)?.all }),
+    ...(facts.healths && healthShown(facts.healths.get(id))),
     sourceIds,
     sharedSecret: sharedSecret && shownOf(sharedSecret),
     earlierSecret: earlierSecret && shownOf(earlierSecret),
@@ -116,6 +119,10 @@ function destinationView(
     })),
   }
 }
+
+/** With `health`. */
+const healthShown = (found: DestinationHealth | undefined) =>
+  found && { health: found.all, withoutToken: found.withoutToken && shownWithoutToken(found.withoutToken) }
 
 function pauseView({ id, since, until }: Pause, { heldKeptMs }: ShownFacts) {
   const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString())

@@ -14,6 +14,7 @@ import { idParams, settingIn } from '../settings/setting-operations.ts'
 import { sourceKind } from '../sources/sources.ts'
 import { indexProgress } from '../why/operations.ts'
 import { messageIdsOf } from '../why/user-messages.ts'
+import { withoutTokenSchema } from './health-schema.ts'
 import {
   attemptOutcomes,
   attemptView,
@@ -85,10 +86,11 @@ export const refusalsShape = { refusals: byName.describe('By the code of the ans
 
 /** Of a URL, by the heartbeats of forwarders. */
 export const urlTimesShape = {
+  withoutToken: withoutTokenSchema,
   downSince: z
     .string()
     .nullable()
-    .describe('When its circuit breaker opened, through all probes that failed since.'),
+    .describe('When its circuit breaker opened or its login began to fail, through all that failed since.'),
   lastSuccessAt: z
     .string()
     .nullable()

@@ -26,6 +26,7 @@ import {
   readingOf,
   timesOf,
   type UrlPacing,
+  type WithoutToken,
 } from './processes.ts'
 import { lastMinutes, sumsBetween, type StatisticsStore } from './series.ts'
 
@@ -164,6 +165,7 @@ const unknownEndpoint = {
   pausedUntil: null,
   downSince: null,
   lastSuccessAt: null,
+  withoutToken: null,
 }
 
 const noPacing: ReadonlyMap<string, UrlPacing> = new Map()
@@ -172,6 +174,8 @@ export interface DestinationHealth {
   all: Health
   /** By URL: by the same rules. */
   urls: ReadonlyMap<string, Health>
+  /** Its URLs share their tokens. */
+  withoutToken: WithoutToken | null
 }
 
 /** How each destination is now, by id, whatever period is asked for. */
@@ -191,13 +195,17 @@ export function healthsOf(
       const counts = isAnythingIn(judgedOutcomesOf(newest)) ? newest : (atMost!.get(id) ?? {})
       const facts = { enabled, isPaused: pause !== null, reading, now }
       const paced = urls.map(({ id: urlId, goneAt }) => {
-        const { breaker, pausedUntil } = live.get(urlId) ?? unknownEndpoint
-        return { urlId, isGone: goneAt !== null, breaker, pausedUntil }
+        const { breaker, pausedUntil, withoutToken } = live.get(urlId) ?? unknownEndpoint
+        return {
+          ...{ urlId, isGone: goneAt !== null, breaker, pausedUntil },
+          isWithoutToken: withoutToken !== null,
+        }
       })
       const all = healthOf({ ...facts, urls: paced, recent: judgedOutcomesOf(counts) })
       const ofUrl = (url: (typeof paced)[number]) =>
         healthOf({ ...facts, urls: [url], recent: urlOutcomesOf(counts, url.urlId) })
-      return [id, { all, urls: new Map(paced.map((url) => [url.urlId, ofUrl(url)])) }]
+      const withoutToken = [...live.values()].find((url) => url.withoutToken)?.withoutToken ?? null
+      return [id, { all, urls: new Map(paced.map((url) => [url.urlId, ofUrl(url)])), withoutToken }]
     }),
   )
 }

@@ -16,7 +16,15 @@ export function processStateOf({ heartbeat, seenAt }: SeenProcess, now: number):
 }
 
 /** One URL over all processes that send to it. */
-export type UrlPacing = Omit<HeartbeatEndpoint, 'destinationId' | 'urlId' | 'lastFailure'>
+export interface UrlPacing extends Omit<HeartbeatEndpoint, 'destinationId' | 'urlId' | 'lastFailure'> {
+  withoutToken: WithoutToken | null
+}
+
+/** No OAuth2 token is to be had for the requests of a URL: since when, epoch ms, and why, in one line. */
+export interface WithoutToken {
+  since: number
+  detail: string | null
+}
 
 const breakersByTrouble = ['closed', 'ramp', 'half_open', 'paused', 'open'] as const
 
@@ -28,7 +36,8 @@ export function liveEndpoints(
   const found = new Map<string, Map<string, UrlPacing>>()
   for (const seen of processes) {
     if (processStateOf(seen, now) !== 'live') continue
-    for (const { destinationId, urlId, lastFailure: _, ...state } of seen.heartbeat.endpoints) {
+    for (const { destinationId, urlId, lastFailure, ...paced } of seen.heartbeat.endpoints) {
+      const state = { ...paced, withoutToken: withoutTokenOf(paced, lastFailure) }
       let urls = found.get(destinationId)
       if (!urls) found.set(destinationId, (urls = new Map()))
       const before = urls.get(urlId)
@@ -51,8 +60,22 @@ function joined(one: UrlPacing, other: UrlPacing): UrlPacing {
         ? (one.downSince ?? other.downSince)
         : Math.min(one.downSince, other.downSince),
     lastSuccessAt: latest(one.lastSuccessAt, other.lastSuccessAt),
+    withoutToken:
+      one.withoutToken === null || other.withoutToken === null
+        ? (one.withoutToken ?? other.withoutToken)
+        : one.withoutToken.since <= other.withoutToken.since
+          ? one.withoutToken
+          : other.withoutToken,
   }
 }
+
+const withoutTokenOf = (
+  { downSince }: Pick<HeartbeatEndpoint, 'downSince'>,
+  lastFailure: HeartbeatEndpoint['lastFailure'],
+): WithoutToken | null =>
+  downSince !== null && lastFailure?.outcome === 'no_token'
+    ? { since: downSince, detail: lastFailure.detail }
+    : null
 
 const latest = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other)
@@ -115,13 +138,20 @@ export function timesOf({
   pausedUntil,
   downSince,
   lastSuccessAt,
-}: Pick<UrlPacing, 'pausedUntil' | 'downSince' | 'lastSuccessAt'>) {
+  withoutToken,
+}: Pick<UrlPacing, 'pausedUntil' | 'downSince' | 'lastSuccessAt' | 'withoutToken'>) {
   return {
     pausedUntil: isoOrNull(pausedUntil),
     downSince: isoOrNull(downSince),
     lastSuccessAt: isoOrNull(lastSuccessAt),
+    withoutToken: withoutToken && shownWithoutToken(withoutToken),
   }
 }
+
+export const shownWithoutToken = ({ since, detail }: WithoutToken) => ({
+  since: new Date(since).toISOString(),
+  detail,
+})
 
 /** The longest of any; null where none is known. */
 export function overdueOf(partitions: readonly HeartbeatPartition[]): number | null {
@@ -150,7 +180,10 @@ export function processViews(processes: readonly SeenProcess[], now: number) {
         heartbeatSeconds: intervalMs / 1_000,
         requestsInFlight,
         partitions,
-        endpoints: endpoints.map(({ lastFailure: _, ...state }) => ({ ...state, ...timesOf(state) })),
+        endpoints: endpoints.map(({ lastFailure, ...state }) => ({
+          ...state,
+          ...timesOf({ ...state, withoutToken: withoutTokenOf(state, lastFailure) }),
+        })),
         endpointsOmitted,
       }
     })

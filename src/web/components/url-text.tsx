@@ -7,7 +7,7 @@ type UrlState = DestinationSummary['urls'][number]
 
 /** Since when a URL is in trouble, and how it answered last. */
 export function UrlText({ url: state }: { url: UrlState }) {
-  const { url, gone, goneAt, downSince, lastFailure, pausedUntil } = state
+  const { url, gone, goneAt, downSince, lastFailure, pausedUntil, withoutToken } = state
   return (
     <p>
       <span class="id">{url}</span>
@@ -23,7 +23,8 @@ export function UrlText({ url: state }: { url: UrlState }) {
           down <Since at={downSince} />.
         </>
       )}
-      {!gone && lastFailure && (
+      {!gone && withoutToken && <> {sentence(withoutToken.detail ?? wordsOf('no_token'))}</>}
+      {!gone && !withoutToken && lastFailure && (
         <>
           {' '}
           {sentence(lastFailure.detail ?? wordsOf(lastFailure.outcome)).slice(0, -1)}{' '}

@@ -43,3 +43,15 @@ test('an endpoint whose breaker opens is down until it takes work again', () => 
   recent.moved('ramp', 4_000)
   assert.equal(recent.downSince, null)
 })
+
+test('while its login fails, that is what is said of it, whatever comes of what was on the wire', () => {
+  const recent = new RecentOutcomes()
+  recent.loginEnded('gives no token', 1_000)
+  recent.ended(outcome('timeout'), 2_000)
+  const { lastFailure, downSince } = recent
+  assert.deepEqual([lastFailure!.outcome.kind, lastFailure!.outcome.detail], ['no_token', 'gives no token'])
+  assert.equal(downSince, 1_000)
+  recent.loginEnded(null, 3_000)
+  recent.ended(outcome('timeout'), 4_000)
+  assert.deepEqual([recent.lastFailure!.outcome.kind, recent.downSince], ['timeout', null])
+})

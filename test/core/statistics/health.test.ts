@@ -20,8 +20,10 @@ const url = (breaker: BreakerPhase | null = 'closed', pausedUntil: number | null
   isGone: false,
   breaker,
   pausedUntil,
+  isWithoutToken: false,
 })
-const goneUrl = { isGone: true, breaker: null, pausedUntil: null }
+const goneUrl = { isGone: true, breaker: null, pausedUntil: null, isWithoutToken: false }
+const withoutToken = { ...url(), isWithoutToken: true }
 
 const facts = (given: Partial<HealthFacts>): HealthFacts => ({
   ...{ enabled: true, isPaused: false, urls: [url()], reading: 'all', recent: arrived, now },
@@ -83,6 +85,8 @@ const table: [name: string, given: Partial<HealthFacts>, text: string, why: stri
   ['one of two URLs is down', { urls: [url('open'), url()] }, 'degraded', 'some_urls'],
   ['one of two URLs is gone', { urls: [goneUrl, url()] }, 'degraded', 'some_urls'],
   ['the URL that is not gone is down', { urls: [goneUrl, url('open')] }, 'down', null],
+  ['its login fails', { urls: [withoutToken, withoutToken] }, 'down', 'no_token'],
+  ['its login fails, and one of its URLs is gone', { urls: [goneUrl, withoutToken] }, 'down', 'no_token'],
   ['all URLs are gone', { urls: [goneUrl, goneUrl] }, 'gone', null],
   ['no forwarder lives', { reading: 'no_forwarder' }, 'not known', 'no_forwarder'],
   [
@@ -123,6 +127,7 @@ test('a destination is delivering only where something arrives, a forwarder read
         isGone: mostly(false, true),
         breaker: mostly<BreakerPhase | null>('closed', 'open', 'half_open', 'ramp', 'paused', null),
         pausedUntil: fc.constantFrom(null, now + 5_000, now + 500_000),
+        isWithoutToken: mostly(false, true),
       }),
       { minLength: 1, maxLength: 5 },
     ),
@@ -149,7 +154,10 @@ test('a destination is delivering only where something arrives, a forwarder read
       assert.equal(isWell(health), true)
       assert.deepEqual([some.enabled, some.isPaused, some.reading], [true, false, 'all'])
       assert.ok(
-        some.urls.every(({ isGone, breaker }) => !isGone && breaker !== 'open' && breaker !== 'half_open'),
+        some.urls.every(
+          ({ isGone, breaker, isWithoutToken }) =>
+            !isGone && !isWithoutToken && breaker !== 'open' && breaker !== 'half_open',
+        ),
       )
       const { succeeded, attempts, delivered, deadLettered } = some.recent
       assert.ok(succeeded + delivered > 0)
