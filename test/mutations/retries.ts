@@ -29,11 +29,21 @@ export const retries: readonly Mutation[] = [
   {
     id: 'a-window-of-its-own-ignored',
     file: 'src/core/delivery/own-schedule.ts',
-    find: 'windowMs: Math.min(ownMs ?? Infinity, deployment.windowMs),',
-    replace: 'windowMs: Math.max(ownMs ?? 0, deployment.windowMs),',
+    find: 'const windowMs = Math.min(ownMs ?? Infinity, deployment.windowMs)',
+    replace: 'const windowMs = Math.max(ownMs ?? 0, deployment.windowMs)',
     test: {
       file: 'pipeline/delivery/tiers.test.ts',
       name: 'destinations retry by schedules of their own, beside others that have the deployment’s',
+    },
+  },
+  {
+    id: 'a-second-attempt-where-there-is-to-be-none',
+    file: 'src/core/delivery/disposition.ts',
+    find: 'policy.isOneAttempt ? retriable.filter(({ outcome }) => isPutOff(outcome.kind)) : retriable',
+    replace: 'retriable',
+    test: {
+      file: 'core/delivery/own-schedule.test.ts',
+      name: 'with no tiers a failed attempt is the last one, and what was put off waits for its attempt',
     },
   },
   {

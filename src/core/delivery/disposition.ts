@@ -7,6 +7,8 @@ export interface RetryPolicy {
   tiers: readonly Tier[]
   /** From the first attempt, or from the first time it was scheduled where there was none before, in ms. */
   windowMs: number
+  /** A failed attempt is the last one at its endpoint: only what was put off waits in a tier. */
+  isOneAttempt?: boolean
 }
 
 /** How one round of sending (all endpoints still to try, at once) ended for a delivery. */
@@ -46,11 +48,13 @@ const finalReasons: Partial<Record<Outcome['kind'], DeadLetterReason>> = {
 /** The one place that decides what becomes of a delivery (docs/delivery.md, the table of outcomes). */
 export function decide(round: Round, policy: RetryPolicy): Disposition {
   if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }
-  const again = round.outcomes.filter(({ outcome }) => canRetry(outcome))
-  if (again.length === 0) {
+  const retriable = round.outcomes.filter(({ outcome }) => canRetry(outcome))
+  if (retriable.length === 0) {
     const first = round.outcomes[0]
     return { kind: 'dead_letter', reason: (first && finalReasons[first.outcome.kind]) ?? 'internal_error' }
   }
+  const again = policy.isOneAttempt ? retriable.filter(({ outcome }) => isPutOff(outcome.kind)) : retriable
+  if (again.length === 0) return { kind: 'dead_letter', reason: reasonOf(round, retriable) }
   const deadline = windowEnd(round, round.now, policy)
   const { asked, closed, hasPlaceThen } = waits(again.map(({ outcome }) => outcome))
   const min = Math.max(asked, closed)
@@ -60,12 +64,7 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
   const stepMs = hasPlaceThen ? 0 : policy.tiers[Math.min(step, policy.tiers.length - 1)]!.delayMs
   const wait = min > stepMs ? Math.min(round.now + min, deadline) - round.now : stepMs
   const tier = chooseTier(round.now, wait, deadline, policy)
-  if (!tier) {
-    const ended = again.map(({ endpointId, outcome: { kind } }) => ({ endpointId, kind }))
-    const { attempts, earlier } = round
-    const outcomes = [...ended, ...earlier].filter(({ kind }) => kind !== 'deferred')
-    return { kind: 'dead_letter', reason: expiryReason({ attempts, outcomes, endpointIds: again.map(idOf) }) }
-  }
+  if (!tier) return { kind: 'dead_letter', reason: reasonOf(round, again) }
   return {
     kind: 'retry',
     tier,
@@ -73,6 +72,13 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
     notBefore: asked > 0 ? Math.min(round.now + asked, deadline) : null,
     deferred,
   }
+}
+
+/** Why it ends with this round, in which these could have been retried. */
+function reasonOf({ attempts, earlier }: Round, ended: Round['outcomes']): DeadLetterReason {
+  const now = ended.map(({ endpointId, outcome: { kind } }) => ({ endpointId, kind }))
+  const outcomes = [...now, ...earlier].filter(({ kind }) => kind !== 'deferred')
+  return expiryReason({ attempts, outcomes, endpointIds: ended.map(idOf) })
 }
 
 /**

@@ -9,20 +9,30 @@ export interface OwnSchedule {
 
 export const maxOwnTiers = 16
 
+/** In place of tiers: a failed attempt is the last one. */
+const noTier = 'none'
+const isNone = (tiers: readonly string[] | null): boolean => tiers?.length === 1 && tiers[0] === noTier
+
 /** What is wrong with a window in itself, one phrase a fault. */
 export const windowFaults = (window: string): string[] =>
   delayOf(window) === null ? [`${JSON.stringify(window)} is no duration such as 30m`] : []
 
 /** What is wrong with a list of tiers in itself. */
 export function tierFaults(tiers: readonly string[]): string[] {
-  if (tiers.length === 0) return ['at least one tier is needed']
+  if (tiers.length === 0) return ['at least one tier is needed, or none']
+  if (isNone(tiers)) return []
   if (tiers.length > maxOwnTiers)
     return [`${tiers.length} tiers are given, at most ${maxOwnTiers} are allowed`]
   const faults: string[] = []
   tiers.forEach((tier, index) => {
     const before = index === 0 ? null : delayOf(tiers[index - 1]!)
     const delayMs = delayOf(tier)
-    if (delayMs === null) faults.push(`${JSON.stringify(tier)} is no duration such as 10s`)
+    if (delayMs === null)
+      faults.push(
+        tier === noTier
+          ? 'none goes without tiers beside it'
+          : `${JSON.stringify(tier)} is no duration such as 10s`,
+      )
     else if (before !== null && delayMs <= before)
       faults.push(`${tier} does not come after ${tiers[index - 1]!}: tiers are given in ascending order`)
   })
@@ -42,10 +52,11 @@ export function scheduleFaults(
       message: `${retryWindow} is longer than the deployment’s ${formatDuration(windowMs)} (RETRY_WINDOW)`,
     })
   const names = tiers.map(({ name }) => name).join(', ')
-  for (const name of retryTiers ?? [])
+  const chosen = isNone(retryTiers) ? null : retryTiers
+  for (const name of chosen ?? [])
     if (!tiers.some(({ delayMs }) => delayMs === delayOf(name)))
       faults.push({ field: 'retryTiers', message: `there is no tier ${name}: the deployment has ${names}` })
-  const used = retryTiers ?? [tiers[0]!.name]
+  const used = chosen ?? [tiers[0]!.name]
   for (const name of used)
     if (delayOf(name)! >= ownMs)
       faults.push({
@@ -64,17 +75,17 @@ export function ownPolicy(
   deployment: RetryPolicy,
 ): { policy: RetryPolicy; missing: readonly string[] } {
   if (retryWindow === null && retryTiers === null) return { policy: deployment, missing: [] }
+  const ownMs = retryWindow === null ? null : delayOf(retryWindow)
+  const windowMs = Math.min(ownMs ?? Infinity, deployment.windowMs)
+  if (isNone(retryTiers))
+    return { policy: { tiers: deployment.tiers, windowMs, isOneAttempt: true }, missing: [] }
   const delays = retryTiers?.map(delayOf)
   const chosen = delays
     ? deployment.tiers.filter(({ delayMs }) => delays.includes(delayMs))
     : deployment.tiers
   const has = (name: string) => chosen.some(({ delayMs }) => delayMs === delayOf(name))
-  const ownMs = retryWindow === null ? null : delayOf(retryWindow)
   return {
-    policy: {
-      tiers: chosen.length > 0 ? chosen : deployment.tiers,
-      windowMs: Math.min(ownMs ?? Infinity, deployment.windowMs),
-    },
+    policy: { tiers: chosen.length > 0 ? chosen : deployment.tiers, windowMs },
     missing: (retryTiers ?? []).filter((name) => !has(name)),
   }
 }

@@ -184,7 +184,7 @@ export const destinationOptions = {
     texts.nullable(),
     null,
     'Retry tiers',
-    'Which of the deployment’s tiers retries wait in, such as `10s,1m`, in ascending order; null for all.',
+    'Which of the deployment’s tiers retries wait in, such as `10s,1m`, in ascending order; `none` for no second attempt; null for all.',
     z
       .array(
         z

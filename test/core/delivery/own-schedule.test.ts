@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { decide, type RetryPolicy } from '../../../src/core/delivery/disposition.ts'
-import { ownPolicy, scheduleFaults } from '../../../src/core/delivery/own-schedule.ts'
+import { ownPolicy, scheduleFaults, tierFaults } from '../../../src/core/delivery/own-schedule.ts'
 import { loadConfig } from '../../../src/config/config.ts'
 
 const { retryTiers, retryWindowMs } = loadConfig({})
@@ -37,6 +37,27 @@ test('a destination retries in its tiers and within its window, whatever the dep
   assert.ok(now > 29 * minute && now <= 30 * minute, `${now} ms`)
 })
 
+test('with no tiers a failed attempt is the last one, and what was put off waits for its attempt', () => {
+  const { policy, missing } = ownPolicy({ retryWindow: null, retryTiers: ['none'] }, deployment)
+  assert.deepEqual(missing, [])
+  const ending = (...kinds: ('network' | 'deferred' | 'no_token' | 'tls' | 'status_4xx')[]) => {
+    const outcomes = kinds.map((kind, index) => ({
+      endpointId: `u${index + 1}`,
+      outcome: { kind, status: null, retryAfterMs: null, body: null, durationMs: 1, detail: null },
+    }))
+    const attempts = kinds.some((kind) => kind !== 'deferred' && kind !== 'no_token') ? 1 : 0
+    const times = { timesScheduled: 0, firstAttemptAt: attempts > 0 ? 0 : null, firstScheduledAt: null }
+    const ended = decide({ outcomes, earlier: [], attempts, now: 0, ...times }, policy)
+    return ended.kind === 'dead_letter' ? ended.reason : ended.kind === 'retry' && ended.endpointIds
+  }
+  assert.equal(ending('network'), 'expired')
+  assert.equal(ending('tls'), 'tls')
+  assert.equal(ending('status_4xx'), 'rejected')
+  assert.deepEqual(ending('deferred'), ['u1'])
+  assert.deepEqual(ending('no_token'), ['u1'])
+  assert.deepEqual(ending('network', 'deferred'), ['u2'])
+})
+
 test('a window is never longer than the deployment’s, and a tier is one of those that this process has', () => {
   const duration = fc.constantFrom('5s', '10s', '30s', '45s', '1m', '5m', '30m', '4h', '9h', '0s', 'long')
   fc.assert(
@@ -57,6 +78,11 @@ test('a window is never longer than the deployment’s, and a tier is one of tho
   assert.deepEqual(ownPolicy({ ...none, retryTiers: ['10s', '45s'] }, deployment).missing, ['45s'])
 })
 
+test('no tiers are no tiers: none stands alone', () => {
+  assert.deepEqual(tierFaults(['none']), [])
+  assert.deepEqual(tierFaults(['10s', 'none']), ['none goes without tiers beside it'])
+})
+
 test('a schedule is refused that the deployment cannot keep, and the refusal says what there is', () => {
   const messages = (retryWindow: string | null, retryTiers: string[] | null) =>
     scheduleFaults({ retryWindow, retryTiers }, deployment).map(
@@ -64,6 +90,7 @@ test('a schedule is refused that the deployment cannot keep, and the refusal say
     )
   assert.deepEqual(messages('30m', ['10s', '60s']), [])
   assert.deepEqual(messages('4h', null), [])
+  assert.deepEqual(messages('30m', ['none']), [])
   assert.deepEqual(messages('11s', null), [])
   assert.deepEqual(messages('5h', null), [
     'retryWindow: 5h is longer than the deployment’s 4h (RETRY_WINDOW)',
