@@ -85,7 +85,7 @@ export class ResultCodes {
   /**
    * What became of a delivery.
    * @param destinationId null for a record without one
-   * @param reason of a dead letter, or why it was skipped
+   * @param reason of a dead letter, why it was skipped, or why it was let go out of its order
    */
   code(destinationId: string | null, label: DispositionLabel, reason: string | null = null): number {
     const blocks = this.#blocksOf(destinationId)
@@ -189,6 +189,7 @@ function addDisposition(
   if (reason === null) return
   if (label === 'skipped') addReason(entry.skipReasons, reason, count)
   else if (label === 'dead_lettered') addReason(entry.deadLetterReasons, reason, count)
+  else if (label === 'retried' || label === 'deferred') addReason(entry.releaseReasons, reason, count)
 }
 
 function addReason(reasons: ReasonCount[], reason: string, count: number): void {
@@ -239,5 +240,6 @@ export const noTally = (destinationId: string | null): DestinationTally => ({
   ...noCounts(destinationId),
   skipReasons: [],
   deadLetterReasons: [],
+  releaseReasons: [],
   endpoints: [],
 })

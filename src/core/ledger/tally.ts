@@ -38,6 +38,8 @@ export interface DestinationTally extends DestinationCounts {
   skipReasons: ReasonCount[]
   /** Adds up to `deadLettered`. */
   deadLetterReasons: ReasonCount[]
+  /** Of those retried or deferred: why later calls may overtake them although the order is strict. */
+  releaseReasons: ReasonCount[]
   /** Attempts of the tally's records, and those that ended after their record was finished, by URL. */
   endpoints: EndpointAttempts[]
 }

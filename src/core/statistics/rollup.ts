@@ -52,6 +52,7 @@ export function countsOfTally(tally: DestinationTally, from: TalliedFrom): Rollu
   for (const field of countFields) put(counts, field, tally[field])
   for (const { reason, count } of tally.skipReasons) put(counts, `skipped/${reason}`, count)
   for (const { reason, count } of tally.deadLetterReasons) put(counts, `dead/${reason}`, count)
+  for (const { reason, count } of tally.releaseReasons) put(counts, `released/${reason}`, count)
   for (const { urlId, outcomes, durations } of tally.endpoints) {
     for (const { outcome, count } of outcomes) put(counts, `end/${urlId}/${outcome}`, count)
     durations.forEach((count, bucket) => put(counts, `took/${urlId}/${bucket}`, count))

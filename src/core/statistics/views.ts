@@ -29,6 +29,8 @@ export interface UrlFigures extends AttemptFigures {
 export interface DestinationFigures extends DeliveryCounts, AttemptFigures {
   skipReasons: Record<string, number>
   deadLetterReasons: Record<string, number>
+  /** Of calls that later ones may overtake although the order is strict. */
+  releaseReasons: Record<string, number>
   urls: UrlFigures[]
 }
 
@@ -70,10 +72,12 @@ export function destinationFiguresOf(counts: RollupCounts): DestinationFigures {
     return url
   }
   const [skipReasons, deadLetterReasons] = [new Map<string, number>(), new Map<string, number>()]
+  const releaseReasons = new Map<string, number>()
   for (const [name, count] of Object.entries(counts)) {
     const [what, one, other] = name.split('/')
     if (what === 'skipped' && one !== undefined) skipReasons.set(one, count)
     else if (what === 'dead') deadLetterReasons.set(one!, count)
+    else if (what === 'released') releaseReasons.set(one!, count)
     else if (what === 'end') of(one!).outcomes.set(other!, count)
     else if (what === 'took') of(one!).durations[Number(other)]! += count
   }
@@ -82,6 +86,7 @@ export function destinationFiguresOf(counts: RollupCounts): DestinationFigures {
     ...attemptFiguresOf(counts),
     skipReasons: Object.fromEntries(skipReasons),
     deadLetterReasons: Object.fromEntries(deadLetterReasons),
+    releaseReasons: Object.fromEntries(releaseReasons),
     urls: [...urls]
       .map(([urlId, { outcomes, durations }]) => ({
         urlId,

@@ -62,7 +62,7 @@ export class RetryRecords {
         encoded,
         tier.name,
         label,
-        ledger.codes.code(destinationId, label),
+        ledger.codes.code(destinationId, label, released),
         body.length,
         moved,
         counted,

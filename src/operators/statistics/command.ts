@@ -91,6 +91,7 @@ export function destinationPage(stats: DestinationStats & { pipeline: Pipeline }
   const reasons = [
     ...reasonsOf('skipped', totals.skipReasons),
     ...reasonsOf('dead letter', totals.deadLetterReasons),
+    ...reasonsOf('released', totals.releaseReasons),
   ]
   if (reasons.length > 0) parts.push(table(['what', 'reason', 'count'], reasons))
   if (totals.urls.length > 0)

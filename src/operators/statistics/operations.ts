@@ -62,7 +62,13 @@ export const reachShape = {
   knownSince: z.string().nullable().describe('Nothing before is counted.'),
 }
 
-export const reasonsShape = { skipReasons: byName, deadLetterReasons: byName }
+export const reasonsShape = {
+  skipReasons: byName,
+  deadLetterReasons: byName,
+  releaseReasons: byName.describe(
+    'With strict order: calls that were not waited for any longer, so that later ones of their users may overtake them.',
+  ),
+}
 
 export const urlSchema = z
   .object({

@@ -78,4 +78,7 @@ const words: Record<string, string> = {
   not_chosen: 'type or event not chosen',
   no_consent: 'consent denied',
   filtered: 'condition not met',
+  order_limit: 'too many waited behind them',
+  order_wait: 'waited for too long',
+  order_room: 'no room for more that wait',
 }

@@ -142,6 +142,7 @@ const tallied = deliveryEvent('tally', 7, {
         ...noTally('crm'),
         delivered: 3,
         retried: 1,
+        releaseReasons: [{ reason: 'order_wait', count: 1 }],
         erased: 1,
         held: 2,
         endpoints: [

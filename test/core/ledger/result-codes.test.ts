@@ -61,7 +61,7 @@ test('a bucket holds durations up to its bound, and the last one those beyond', 
   assert.equal(codes.delivered(u1, 5_000.001), codes.delivered(u1, 1e9))
 })
 
-test('skips and dead letters are counted by reason, whatever the reason is, and without one as such', () => {
+test('skips, dead letters and calls that are let go are counted by reason, whatever the reason is, and without one as such', () => {
   const codes = new ResultCodes()
   const counts = new Map([
     [codes.code('crm', 'skipped', 'not_chosen'), 2],
@@ -69,6 +69,8 @@ test('skips and dead letters are counted by reason, whatever the reason is, and 
     [codes.code('crm', 'skipped'), 4],
     [codes.code('crm', 'dead_lettered', 'gone'), 5],
     [codes.code('crm', 'retried'), 6],
+    [codes.code('crm', 'retried', 'order_limit'), 8],
+    [codes.code('crm', 'deferred', 'order_limit'), 9],
     [codes.code(null, 'skipped', 'no_destination'), 7],
   ])
   assert.deepEqual(codes.named(counts), [
@@ -77,12 +79,14 @@ test('skips and dead letters are counted by reason, whatever the reason is, and 
       ...noTally('crm'),
       skipped: 9,
       deadLettered: 5,
-      retried: 6,
+      retried: 14,
+      deferred: 9,
       skipReasons: [
         { reason: 'not_chosen', count: 2 },
         { reason: 'of a later version', count: 3 },
       ],
       deadLetterReasons: [{ reason: 'gone', count: 5 }],
+      releaseReasons: [{ reason: 'order_limit', count: 17 }],
     },
   ])
 })

@@ -51,6 +51,12 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
       ),
     },
   ]
+  const released = Object.values(totals.releaseReasons).reduce((sum, count) => sum + count, 0)
+  if (released > 0)
+    stages.push({
+      ...{ name: 'Not waited for', count: released, tone: 'warn' },
+      ...{ note: 'later calls of their users may overtake them', reasons: totals.releaseReasons },
+    })
   const most = Math.max(1, ...stages.map(({ count }) => count ?? 0))
   return (
     <section class="card pipeline" aria-labelledby="pipeline">
