@@ -31,6 +31,26 @@ export const plans: readonly Mutation[] = [
     },
   },
   {
+    id: 'escaped-keys-read-where-they-lie',
+    file: 'src/adapters/json-schema/fitting-text.ts',
+    find: 'fittingEnd(rule, text, 0) === text.length && !hasEscapedKey(text)',
+    replace: 'fittingEnd(rule, text, 0) === text.length && hasEscapedKey !== null',
+    test: {
+      file: 'adapters/json-schema/fitting-text.test.ts',
+      name: 'a key in escapes, and one that has none of its own spelling, is left to the parser',
+    },
+  },
+  {
+    id: 'a-missing-key-fits',
+    file: 'src/adapters/json-schema/fitting-text.ts',
+    find: 'return missing === 0 && text.charCodeAt(at) === closeBrace',
+    replace: 'return missing >= 0 && text.charCodeAt(at) === closeBrace',
+    test: {
+      file: 'adapters/json-schema/fitting-text.test.ts',
+      name: 'what fits where it lies fits when it is parsed, however it is written',
+    },
+  },
+  {
     id: 'names-of-senders-in-violations',
     file: 'src/adapters/json-schema/compile-schema.ts',
     find: "(names.has(step) ? step : '*')",

@@ -1,35 +1,11 @@
-import { Ajv, type ErrorObject, type FormatDefinition, type Options } from 'ajv'
-import { fullFormats } from 'ajv-formats/dist/formats.js'
+import { Ajv, type ErrorObject, type Options } from 'ajv'
+import { parseJson } from '../../core/json/parse-json.ts'
 import { maxViolations, type CompileSchema, type SchemaFault } from '../../core/tracking-plan/plan-check.ts'
 import type { JsonSchema } from '../../core/tracking-plan/tracking-plan.ts'
 import { messageOf } from '../../errors.ts'
+import { fittingBy } from './fitting-text.ts'
+import { formatNames, formats } from './formats.ts'
 import { linearRegExp, namesIn, schemaFaults } from './schema-rules.ts'
-
-const formatNames = [
-  'date',
-  'time',
-  'date-time',
-  'duration',
-  'uri',
-  'email',
-  'hostname',
-  'ipv4',
-  'ipv6',
-  'uuid',
-] as const
-
-/** No longer text is any of these. Some of their expressions take long for a long one. */
-const maxFormatLength = 2_048
-
-const formats = Object.fromEntries(formatNames.map((name) => [name, boundedFormat(name)]))
-
-function boundedFormat(name: (typeof formatNames)[number]): FormatDefinition<string> {
-  const format = fullFormats[name]
-  const check = typeof format === 'object' && 'validate' in format ? format.validate : format
-  const isValid =
-    check instanceof RegExp ? (text: string) => check.test(text) : (check as (text: string) => boolean)
-  return { validate: (text) => text.length <= maxFormatLength && isValid(text) }
-}
 
 const options: Options = {
   strict: true,
@@ -100,7 +76,15 @@ function compiled(ajv: Ajv, schema: JsonSchema) {
   }
 }
 
+/** Nearly all texts fit, and are not parsed for it. What ajv makes of a schema is made for the first that does not. */
 export const compileSchema: CompileSchema = (schema) => {
+  const fits = fittingBy(schema)
+  // A schema that ajv cannot use is said to be so before the first call.
+  let faultsIn = fits === null ? thorough(schema) : null
+  return (text) => (fits?.(text) ? noFaults : (faultsIn ??= thorough(schema))(parseJson(text)))
+}
+
+function thorough(schema: JsonSchema): (value: unknown) => readonly SchemaFault[] {
   quick ??= newAjv({ validateSchema: false })
   const validate = compiled(quick, schema)
   const names = namesIn(schema)

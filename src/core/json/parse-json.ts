@@ -18,7 +18,7 @@ export function parseJson(text: string, numberOf?: NumberOf): unknown {
 }
 
 /** For a text that is JSON. */
-function hasEscapedKey(text: string): boolean {
+export function hasEscapedKey(text: string): boolean {
   if (!text.includes('\\')) return false
   for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at)) {
     const end = stringEnd(text, at)

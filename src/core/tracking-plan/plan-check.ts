@@ -1,5 +1,4 @@
 import { callTypes, type AnalyticsCall, type CallType } from '../call/analytics-call.ts'
-import { parseJson } from '../json/parse-json.ts'
 import {
   checkedMaps,
   type CheckedMap,
@@ -33,8 +32,11 @@ export interface SchemaFault {
   rule: string
 }
 
-/** A schema that is ready to check values by. Returns a bounded number of faults, each once. */
-export type SchemaCheck = (value: unknown) => readonly SchemaFault[]
+/**
+ * A schema that is ready to check JSON by. Returns a bounded number of faults, each once. Throws as `parseJson` does for
+ * what is not JSON, or nested too deeply.
+ */
+export type SchemaCheck = (json: string) => readonly SchemaFault[]
 /** Throws for a schema that cannot be used. */
 export type CompileSchema = (schema: JsonSchema) => SchemaCheck
 
@@ -73,7 +75,7 @@ function plannedEvent(rules: EventRules): PlannedEvent {
 
 /**
  * Checks calls by one version of a plan. A schema is made ready when the first call needs it, so that a plan of many
- * events costs nothing at once. Maps are parsed only where the plan has a schema for them.
+ * events costs nothing at once. Maps are read only where the plan has a schema for them.
  */
 export class PlanCheck {
   readonly plan: TrackingPlan
@@ -140,7 +142,7 @@ export class PlanCheck {
     const check = (checked.check ??= this.#compile(checked.schema))
     try {
       // An absent map is an empty one, as in the body.
-      return check(text === null ? {} : parseJson(text))
+      return check(text ?? '{}')
     } catch (error) {
       // The stack is used up, or it is not JSON, which other code has refused before.
       if (error instanceof RangeError || error instanceof SyntaxError)

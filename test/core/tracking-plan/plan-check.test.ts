@@ -12,9 +12,9 @@ import type { TrackingPlan } from '../../../src/core/tracking-plan/tracking-plan
 import { someCall } from '../../support/calls/calls.ts'
 
 /** Stands for a schema that wants the property that it names as its title. */
-const wanting: CompileSchema = (schema) => (value) => {
+const wanting: CompileSchema = (schema) => (json) => {
   const { title } = schema as { title: string }
-  return Object.hasOwn(value as object, title) ? [] : [{ path: [title], rule: 'required' }]
+  return Object.hasOwn(JSON.parse(json) as object, title) ? [] : [{ path: [title], rule: 'required' }]
 }
 
 const wants = (title: string) => ({ title })
