@@ -103,6 +103,16 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-member-of-another-map',
+    file: 'src/core/json/object-text.ts',
+    find: '!== quote || text.slice(start, end) !== key) continue',
+    replace: '!== quote || text.length < end) continue',
+    test: {
+      file: 'core/expression/paths.test.ts',
+      name: 'what keys lead to in a map is what reading the map gives, however it is written',
+    },
+  },
+  {
     id: 'redirects-taken-for-success',
     file: 'src/core/delivery/outcome.ts',
     find: "if (status >= 200 && status < 300) return 'success'",

@@ -3,7 +3,7 @@ import { Environment, ParseError, type ASTNode } from '@marcbachmann/cel-js'
 import { callFields, ExpressionFault, type CallField, type CallValues } from './call-values.ts'
 import { maxSteps, OutOfSteps, Run, type Evaluate } from './evaluation.ts'
 import { functions, holeFunctions, textMethods, timeParts } from './functions.ts'
-import { childrenOf, compileNode, UnsupportedNode } from './nodes.ts'
+import { childrenOf, compileNode, compileWritten, UnsupportedNode } from './nodes.ts'
 import { isSearch, searches } from './searches.ts'
 
 export const maxExpressionLength = 2_000
@@ -34,6 +34,8 @@ export interface ValueExpression {
   readonly field: CallField | null
   /** The value; a fault where there is none. `OutOfSteps` is thrown. */
   readonly evaluate: Evaluate
+  /** The JSON of the value, where that stands in the call; null where it is to be evaluated. */
+  readonly written: ((run: Run) => string | null) | null
 }
 
 type Compiled<T> = { expression: T; fault: null } | { expression: null; fault: string }
@@ -57,7 +59,8 @@ export function compileValue(text: string): Compiled<ValueExpression> {
     return refused(`it gives the whole ${type.toLowerCase()}: name what of it, such as call.event`)
   const isField = ast.op === '.' && ast.args[0].op === 'id' && ast.args[0].args === 'call'
   const field = isField ? (ast.args[1] as CallField) : null
-  return compiledOf(text, ast, (evaluate) => ({ text, field, evaluate }))
+  const written = compileWritten(ast)
+  return compiledOf(text, ast, (evaluate) => ({ text, field, evaluate, written }))
 }
 
 interface Parsed {

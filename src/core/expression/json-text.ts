@@ -17,7 +17,7 @@ export function jsonOf(value: unknown, run: Run, depth = 0): string | FaultCode 
       run.spendText((value as string).length)
       return quoted(value as string)
     case 'double':
-      return Number.isFinite(value) ? JSON.stringify(value) : noJson
+      return Number.isFinite(value) ? String(value as number) : noJson
     case 'int':
     case 'bool':
       return String(value)

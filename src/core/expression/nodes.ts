@@ -1,5 +1,13 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
-import { callFields, CallValues, ExpressionFault, type CallField } from './call-values.ts'
+import { quoted } from '../json/quoted.ts'
+import {
+  callFields,
+  CallValues,
+  ExpressionFault,
+  isMapField,
+  valueOfPart,
+  type CallField,
+} from './call-values.ts'
 import {
   FaultCode,
   isFault,
@@ -54,7 +62,7 @@ export function compileNode(node: ASTNode, element: string | null): Evaluate {
       if (node.args === 'destination') return (run) => run.around!.destination
       throw new UnsupportedNode(node, `there is no ${node.args} here, only call`)
     case '.':
-      return compileMember(compile(node.args[0]), node.args[1], fail)
+      return compilePath(node, element, compileMember(compile(node.args[0]), node.args[1], fail))
     case '[]':
       return compileIndex(compile(node.args[0]), compile(node.args[1]), fail)
     case 'list':
@@ -111,6 +119,67 @@ function compileMember(of: Evaluate, key: string, fail: Fail): Evaluate {
     if (isFault(value)) return value
     const member = memberOf(value, key, run)
     return member === undefined ? fail('no_such_key') : member
+  }
+}
+
+/** Keys from one value to the next, each with its fault. */
+interface Path {
+  field: string
+  steps: { key: string; fail: Fail }[]
+}
+
+/** Null for what does not begin at the call. */
+function pathOf(node: ASTNode, element: string | null): Path | null {
+  const steps: Path['steps'] = []
+  let of = node
+  for (; of.op === '.'; of = of.args[0]) steps.unshift({ key: of.args[1], fail: failAt(of) })
+  const first = steps.shift()
+  if (!first || of.op !== 'id' || of.args !== 'call' || element === 'call') return null
+  return { field: first.key, steps }
+}
+
+/**
+ * A field of the call, and what keys lead to within one of its maps, is read without the rest of the map.
+ *
+ * @param plain the same for any value
+ */
+function compilePath(node: ASTNode, element: string | null, plain: Evaluate): Evaluate {
+  const path = pathOf(node, element)
+  if (path === null) return plain
+  const { field, steps } = path
+  if (!isMapField(field)) {
+    const isField = steps.length === 0 && Object.hasOwn(callFields, field)
+    return isField ? (run) => run.call.read(field as CallField) : plain
+  }
+  if (steps.length === 0) return (run) => run.read(field)
+  const keys = steps.map(({ key }) => key)
+  return (run) => {
+    const json = run.call.jsonAt(field, keys)
+    if (json === null) return plain(run)
+    return typeof json === 'number' ? steps[json]!.fail('no_such_key') : valueOfPart(json)
+  }
+}
+
+/** What writes the JSON of a path, or gives null where it is to be evaluated; null for no path. */
+export function compileWritten(node: ASTNode): ((run: Run) => string | null) | null {
+  const path = pathOf(node, null)
+  if (path === null) return null
+  const { field, steps } = path
+  if (!isMapField(field)) {
+    if (steps.length > 0 || !Object.hasOwn(callFields, field)) return null
+    return (run) => {
+      const value = run.call.read(field as CallField)
+      if (typeof value !== 'string') return null
+      run.spendText(value.length)
+      return quoted(value)
+    }
+  }
+  if (steps.length === 0) return (run) => run.call.mapText(field)
+  const keys = steps.map(({ key }) => key)
+  return (run) => {
+    // Where a long map was read, keys are not listed.
+    const json = run.hasReadLong ? null : run.call.jsonAt(field, keys)
+    return typeof json === 'string' ? json : null
   }
 }
 

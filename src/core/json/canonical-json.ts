@@ -6,6 +6,10 @@ const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
 const [minus, dot, zero, nine, letterU] = [0x2d, 0x2e, 0x30, 0x39, 0x75]
 
+/** Each key is compared with all before it in its object; beyond this many, writing it again costs less. */
+const maxKeys = 100
+const maxRememberedLength = 16_384
+
 /**
  * One JSON object as `JSON.stringify(JSON.parse(text))` writes it, so that a signature over the bytes and one over
  * the parsed body stringified again are equal; null for a text that is not exactly one JSON object (RFC 8259).
@@ -17,7 +21,34 @@ const [minus, dot, zero, nine, letterU] = [0x2d, 0x2e, 0x30, 0x39, 0x75]
  * A text that is canonical already, as most are, costs one scan and is given back as it is.
  */
 export function canonicalObject(text: string): string | null {
-  return isCanonicalObject(text) ? text : rewritten(text)
+  if (!isCanonicalObject(text)) return rewritten(text)
+  remember(text)
+  return text
+}
+
+/** Where the keys of the object begin, in their order; null for a text that `canonicalObject` would not give back as it is. */
+export function canonicalKeys(text: string): readonly number[] | null {
+  for (const { of, count, starts } of remembered) if (of === text) return listed(starts, count)
+  return isCanonicalObject(text) ? listed(keyStarts, keyCount) : null
+}
+
+function listed(starts: Int32Array, count: number): number[] {
+  const list: number[] = []
+  for (let key = 0; key < count; key++) list.push(starts[key]!)
+  return list
+}
+
+/** The keys of the texts that were seen last: what reads some of a call's maps does so right after they were checked. */
+const remembered = Array.from({ length: 4 }, () => ({ of: '', count: 0, starts: new Int32Array(maxKeys) }))
+let nextRemembered = 0
+
+function remember(text: string): void {
+  if (text.length > maxRememberedLength) return
+  const place = remembered[nextRemembered]!
+  nextRemembered = (nextRemembered + 1) % remembered.length
+  place.of = text
+  place.count = keyCount
+  for (let key = 0; key < keyCount; key++) place.starts[key] = keyStarts[key]!
 }
 
 function rewritten(text: string): string | null {
@@ -60,14 +91,15 @@ let keyCounts = new Int32Array(64)
 /** Of the keys of all objects that are open: where each begins, and what makes most of them differ. */
 let keyStarts = new Int32Array(256)
 let keyMarks = new Int32Array(256)
-/** Each key is compared with all before it in its object; beyond this many, writing it again costs less. */
-const maxKeys = 100
+/** Of the object that was left last: its keys are the first that are held. */
+let keyCount = 0
 
 /**
  * Whether the text is a JSON object as JSON.stringify writes it. False also where that would take more than one scan
  * to say: an object with very many keys, or one with a key that begins with a digit, since whole numbers come first.
  */
 function isCanonicalObject(text: string): boolean {
+  keyCount = 0
   if (text === '{}') return true
   if (text.charCodeAt(0) !== openBrace || !text.isWellFormed()) return false
   let at = 0
@@ -110,6 +142,7 @@ function isCanonicalObject(text: string): boolean {
       const next = text.charCodeAt(at++)
       const closer = closers[depth - 1]
       if (next === closer) {
+        keyCount = keys
         keys = keyCounts[--depth]!
         continue
       }

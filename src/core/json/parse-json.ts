@@ -17,7 +17,7 @@ export function parseJson(text: string, numberOf?: NumberOf): unknown {
   return numberOf || hasEscapedKey(text) ? read(text, numberOf ?? Number) : value
 }
 
-/** For a text that is JSON. */
+/** Of a text that is JSON. */
 export function hasEscapedKey(text: string): boolean {
   if (!text.includes('\\')) return false
   for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at)) {
@@ -55,7 +55,8 @@ function read(text: string, numberOf: NumberOf): unknown {
   return value
 }
 
-function scalarOf(source: string, first: number, numberOf: NumberOf): unknown {
+/** Of JSON that is no object and no list; `first`: the code of its first character. */
+export function scalarOf(source: string, first: number, numberOf: NumberOf): unknown {
   if (first === quote) return stringOf(source)
   return source === 'true' ? true : source === 'false' ? false : source === 'null' ? null : numberOf(source)
 }

@@ -71,15 +71,16 @@ class Compiler {
     const members = Object.entries(value).map(([key, member]) => {
       if (hasHoles(key))
         this.faults.push(`has a hole in the key ${JSON.stringify(key)}: only values have holes`)
-      return { key: `${JSON.stringify(key)}:`, write: this.write(member) }
+      const first = `{${JSON.stringify(key)}:`
+      return { first, later: `,${first.slice(1)}`, write: this.write(member) }
     })
     return (run) => {
       let text = ''
-      for (const { key, write } of members) {
+      for (const { first, later, write } of members) {
         const json = write(run)
-        if (json !== null) text += text === '' ? key + json : `,${key}${json}`
+        if (json !== null) text += (text === '' ? first : later) + json
       }
-      return `{${text}}`
+      return text === '' ? '{}' : `${text}}`
     }
   }
 
@@ -92,14 +93,12 @@ class Compiler {
     this.holes.push(...holesOf(template))
     const hole = onlyHoleOf(template)
     if (hole === null) return (run) => quoted(filled(template, run))
-    const { field } = hole
-    return (run) => {
-      // A map that is written as it stands need not be read.
-      const own = field === null ? null : run.call.mapText(field)
-      if (own !== null) return own
+    const { written } = hole
+    const evaluated: Write = (run) => {
       const value = valueOf(hole, run)
       return value === absent ? null : jsonText(hole, value, run)
     }
+    return written === null ? evaluated : (run) => written(run) ?? evaluated(run)
   }
 }
 
