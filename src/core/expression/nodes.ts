@@ -166,7 +166,7 @@ export function compileWritten(node: ASTNode): ((run: Run) => string | null) | n
   if (path === null) return null
   const { field, steps } = path
   if (!isMapField(field)) {
-    if (steps.length > 0 || !Object.hasOwn(callFields, field)) return null
+    if (steps.length > 0 || !Object.hasOwn(callFields, field) || field === 'timestamp') return null
     return (run) => {
       const value = run.call.read(field as CallField)
       if (typeof value !== 'string') return null

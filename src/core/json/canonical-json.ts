@@ -39,7 +39,7 @@ function listed(starts: Int32Array, count: number): number[] {
 }
 
 /** The keys of the texts that were seen last: what reads some of a call's maps does so right after they were checked. */
-const remembered = Array.from({ length: 4 }, () => ({ of: '', count: 0, starts: new Int32Array(maxKeys) }))
+const remembered = Array.from({ length: 4 }, () => ({ of: '{}', count: 0, starts: new Int32Array(maxKeys) }))
 let nextRemembered = 0
 
 function remember(text: string): void {

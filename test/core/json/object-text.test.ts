@@ -3,6 +3,23 @@ import { test } from 'node:test'
 import { canonicalObject } from '../../../src/core/json/canonical-json.ts'
 import { ObjectText } from '../../../src/core/json/object-text.ts'
 
+// First, for nothing has been read yet.
+for (const text of [
+  '',
+  'null',
+  '[1]',
+  '{"a":1',
+  '{"a":1}x',
+  '{"a":01}',
+  '{"a":1.0}',
+  '{"\\u0061":1}',
+  '{"a":1,"a":2}',
+  '{ }',
+])
+  test(`${text || 'nothing'} is to be parsed`, () => {
+    assert.equal(ObjectText.of(text), null)
+  })
+
 test('a member is its JSON as it stands in the text', () => {
   const text = '{"a":"x}\\"","b":{"a":[2],"b":"a"},"":0,"c":"\\"c\\":1"}'
   // Once by a scan, and once by what was found when it was checked.
@@ -27,19 +44,3 @@ test('the members of a text are its own, whatever was read in between', () => {
     assert.equal(ObjectText.of(text)!.member('x'.repeat(n)), String(n))
   })
 })
-
-for (const text of [
-  '',
-  'null',
-  '[1]',
-  '{"a":1',
-  '{"a":1}x',
-  '{"a":01}',
-  '{"a":1.0}',
-  '{"\\u0061":1}',
-  '{"a":1,"a":2}',
-  '{ }',
-])
-  test(`${text || 'nothing'} is to be parsed`, () => {
-    assert.equal(ObjectText.of(text), null)
-  })
