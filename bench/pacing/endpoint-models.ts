@@ -24,6 +24,11 @@ export const wavering =
   (random: () => number): EndpointModel =>
   () =>
     answeredIn(20 + 160 * random())
+/** Takes 100 ms, and answers that share with 503, whatever comes. */
+export const flaky =
+  (share: number, random: () => number): EndpointModel =>
+  () =>
+    random() < share ? outcome('status_5xx', 503, 100) : answeredIn(100)
 export const hangs: EndpointModel = () => answeredIn(Infinity)
 /** Nothing listens. */
 const refusesConnections: EndpointModel = () => outcome('network', null, 1)

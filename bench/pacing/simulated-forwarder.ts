@@ -18,6 +18,7 @@ import { EndpointQueue } from '../../src/forwarder/send/endpoint-queue.ts'
 import { MemoryBudget } from '../../src/forwarder/send/memory-budget.ts'
 import { Slots } from '../../src/forwarder/send/slots.ts'
 import type { EndpointClient } from '../../src/forwarder/send/webhook-transport.ts'
+import type { DestinationLimiter } from '../../src/forwarder/destination-limits.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import type { SimulatedTime } from './simulated-time.ts'
 
@@ -65,6 +66,10 @@ class Line {
     return this.waiting[this.#next]
   }
 
+  get rest() {
+    return this.waiting.slice(this.#next)
+  }
+
   shift(): void {
     this.#next++
     if (this.#next < 10_000) return
@@ -88,11 +93,20 @@ export class SimulatedForwarder {
   readonly #calls = new Line('calls', false)
   readonly #tiers = new Map<number, Line>()
   readonly #lines = new Map<AssignedPartition, Line>([[this.#calls.partition, this.#calls]])
+  readonly #admitted = new Map<Delivery, { line: Line; dueAt: number | null }>()
   #sequence = 0
+  #isGone = false
 
-  constructor(world: World, bounds: PaceBounds, phaseMs: number) {
+  /** @param limiter what its destination may get; null: as much as it takes */
+  constructor(
+    world: World,
+    bounds: PaceBounds,
+    phaseMs: number,
+    destinationId: string,
+    limiter: DestinationLimiter | null,
+  ) {
     this.#world = world
-    this.#destination = new DestinationRuntime('crm', noMetrics, world.policy)
+    this.#destination = new DestinationRuntime(destinationId, noMetrics, world.policy)
     const wake = (partition: AssignedPartition): void => this.#wake(this.#lines.get(partition)!)
     this.#budget = new MemoryBudget(maxInFlight * deliveriesPerSlot, maxBytesInFlight, wake)
     const never = (): never => {
@@ -104,7 +118,7 @@ export class SimulatedForwarder {
         settle: (active) => this.#settle(active),
         isRevoked: () => false,
         isExpired: ({ delivery }) => isExpired(delivery, Date.now(), world.policy),
-        ...{ skip: never, hold: never, park: never, abandon: never },
+        ...{ skip: never, hold: never, park: never, abandon() {} },
         fail: (_active, error) => {
           throw error
         },
@@ -113,7 +127,7 @@ export class SimulatedForwarder {
       // A process that has time: its CPU holds nothing back.
       new Slots(maxInFlight, { size: Infinity, answered() {}, turned: () => false }),
     )
-    this.endpoint = new EndpointQueue('crm', 'u1', {
+    this.endpoint = new EndpointQueue(destinationId, 'u1', {
       dispatcher: this.#dispatcher,
       budget: this.#budget,
       bounds,
@@ -129,22 +143,39 @@ export class SimulatedForwarder {
       wake,
     })
     this.#destination.endpoints = [this.endpoint]
+    this.endpoint.limitTo(limiter)
     this.endpoint.use({ webhook: { url: '', headers: {} }, client: world.client })
     world.time.after(phaseMs, () => this.#watch())
+  }
+
+  /** It loses its partitions. Returns what others read again. */
+  leave(): { delivery: Delivery; delayMs: number | null; dueAt: number | null }[] {
+    this.#isGone = true
+    const left = [...this.#lines.values()].flatMap((line) => {
+      line.partition.drop()
+      return line.rest.map(({ delivery, dueAt }) => ({ delivery, dueAt, line }))
+    })
+    for (const [delivery, { line, dueAt }] of this.#admitted) left.push({ delivery, dueAt, line })
+    this.endpoint.dropLost()
+    return left.map(({ delivery, dueAt, line }) => ({
+      delivery,
+      dueAt,
+      delayMs: line.isRetry ? Number(line.partition.topic) : null,
+    }))
   }
 
   call(delivery: Delivery): void {
     this.#arrives(this.#calls, delivery, null)
   }
 
-  retry(delivery: Delivery, delayMs: number): void {
+  retry(delivery: Delivery, delayMs: number, dueAt = Date.now() + delayMs): void {
     let line = this.#tiers.get(delayMs)
     if (!line) {
       line = new Line(String(delayMs), true)
       this.#tiers.set(delayMs, line)
       this.#lines.set(line.partition, line)
     }
-    this.#arrives(line, delivery, Date.now() + delayMs)
+    this.#arrives(line, delivery, dueAt)
   }
 
   #arrives(line: Line, delivery: Delivery, dueAt: number | null): void {
@@ -164,7 +195,7 @@ export class SimulatedForwarder {
   /** False when the line's head waits. */
   #planNext(line: Line): boolean {
     const { first, partition } = line
-    if (first === undefined) return false
+    if (first === undefined || this.#isGone) return false
     if (this.#budget.isFull) {
       this.#budget.wait(partition)
       return false
@@ -194,6 +225,7 @@ export class SimulatedForwarder {
     }
     line.shift()
     this.#budget.reserve(delivery.body.length)
+    this.#admitted.set(delivery, { line, dueAt })
     const work = new RecordProgress(partition, this.#sequence++, record)
     this.#dispatcher.admit(
       new ActiveDelivery(delivery, work, this.#destination, [this.endpoint], null, dueAt, now),
@@ -208,6 +240,7 @@ export class SimulatedForwarder {
 
   /** What the forwarder does four times a second. */
   #watch(): void {
+    if (this.#isGone) return
     const now = steadyClock.now()
     const { endpoint } = this
     endpoint.advance(now)
@@ -230,6 +263,7 @@ export class SimulatedForwarder {
 
   #finish(active: ActiveDelivery): void {
     this.#budget.free(active.delivery.body.length)
+    this.#admitted.delete(active.delivery)
     this.#world.delivered(active.delivery)
   }
 
@@ -242,6 +276,7 @@ export class SimulatedForwarder {
     const round = { outcomes, earlier, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now }
     const disposition = decide(round, this.#world.policy)
     this.#budget.free(delivery.body.length)
+    this.#admitted.delete(delivery)
     if (disposition.kind !== 'retry') {
       this.#world.deadLetter(delivery)
       return

@@ -4,6 +4,7 @@ interface Event {
   at: number
   /** Events of one moment happen in the order in which they were planned. */
   order: number
+  skewMs: number
   happens(): void
 }
 
@@ -12,38 +13,66 @@ const turnMs = 1
 /** What `Date.now()` is at the start. */
 const epoch = Date.UTC(2026, 0, 1)
 
+/** What the engine's code holds of a timer. */
+interface Timer {
+  isOver: boolean
+  unref(): Timer
+}
+
 /**
  * A clock that jumps from event to event, in ms. While `run` works, the engine's code takes its time from here: its
- * steady clock, `Date.now` and `setImmediate`. Everything within is synchronous, so nothing else sees that.
+ * steady clock, `Date.now`, `setImmediate` and `setTimeout`. Everything within is synchronous, so nothing else sees that.
  */
 export class SimulatedTime {
   now = 0
   readonly #heap: Event[] = []
   #planned = 0
+  /** How far ahead the clocks are of the process in which something happens. */
+  #skewMs = 0
 
   after(ms: number, happens: () => void): void {
-    this.#push({ at: this.now + ms, order: this.#planned++, happens })
+    this.#push({ at: this.now + ms, order: this.#planned++, skewMs: this.#skewMs, happens })
+  }
+
+  /** What happens now, and what follows from it, is in a process whose clocks are that far ahead. */
+  with<T>(skewMs: number, happens: () => T): T {
+    const before = this.#skewMs
+    this.#skewMs = skewMs
+    try {
+      return happens()
+    } finally {
+      this.#skewMs = before
+    }
   }
 
   /** Lets `begin` plan the first events, and then everything happen until `end` or until `isOver`. */
   run(begin: () => void, end: number, isOver: () => boolean): void {
-    const { setImmediate } = globalThis
+    const { setImmediate, setTimeout, clearTimeout } = globalThis
     const { now: wallClock } = Date
     const { now: steady } = steadyClock
     const nextTurn = (happens: () => void): void => this.after(turnMs, happens)
-    Object.assign(globalThis, { setImmediate: nextTurn })
-    Date.now = () => epoch + Math.floor(this.now)
-    steadyClock.now = () => Math.floor(this.now)
+    const timer = (happens: () => void, ms: number): Timer => {
+      const timer: Timer = { isOver: false, unref: () => timer }
+      this.after(ms, () => {
+        if (!timer.isOver) happens()
+      })
+      return timer
+    }
+    const clearTimer = (timer: Timer): void => void (timer.isOver = true)
+    Object.assign(globalThis, { setImmediate: nextTurn, setTimeout: timer, clearTimeout: clearTimer })
+    Date.now = () => epoch + Math.floor(this.now + this.#skewMs)
+    steadyClock.now = () => Math.floor(this.now + this.#skewMs)
     try {
       begin()
       for (let event = this.#pop(); event && event.at <= end; event = this.#pop()) {
         this.now = event.at
+        this.#skewMs = event.skewMs
         event.happens()
         if (isOver()) return
       }
       this.now = end
     } finally {
-      Object.assign(globalThis, { setImmediate })
+      Object.assign(globalThis, { setImmediate, setTimeout, clearTimeout })
       Date.now = wallClock
       steadyClock.now = steady
     }

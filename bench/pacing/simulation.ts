@@ -1,4 +1,7 @@
 import type { Delivery } from '../../src/core/delivery/delivery.ts'
+import type { Rate } from '../../src/core/pacing/token-bucket.ts'
+import { DestinationLimiter } from '../../src/forwarder/destination-limits.ts'
+import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import type { PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { RetryPolicy } from '../../src/core/delivery/disposition.ts'
 import type { EndpointModel } from './endpoint-models.ts'
@@ -24,6 +27,14 @@ export interface Scenario {
   bounds: Omit<PaceBounds, 'group'>
   policy: RetryPolicy
   seed: number
+  /** What the destination may get of them all, as its setting has it. */
+  maxRate?: Rate
+  /** Two: half of the calls go to another destination, whose URL is on the same host. */
+  destinations?: 1 | 2
+  /** How far their clocks are apart at most, in ms. */
+  skewMs?: number
+  /** One after another leaves, and a new one comes in its place, each so often, in ms. */
+  replacedEveryMs?: number
 }
 
 export interface Figures {
@@ -70,9 +81,23 @@ export function simulate(scenario: Scenario): Figures {
   let earlyDelivered = 0
   let drainedAt: number | null = null
   const isCounted = (at: number): boolean => at >= countFromMs && at < loadMs
-  const forwarders: SimulatedForwarder[] = []
+  /** Of each process what it has for each destination. */
+  const forwarders: SimulatedForwarder[][] = []
+  const destinations = ['crm', 'ads'].slice(0, scenario.destinations ?? 1)
+  const skewOf = (index: number): number => ((scenario.skewMs ?? 0) * index) / count
+  let members = 0
   // The partitions are shared out evenly, whatever comes in them.
-  const boundsOf = (member: number) => ({ ...scenario.bounds, group: { share: 1 / count, member } })
+  const newForwarder = (): SimulatedForwarder[] => {
+    const bounds = { ...scenario.bounds, group: { share: 1 / count, member: members++ * 0x9e3779b1 } }
+    return destinations.map(
+      (id) => new SimulatedForwarder(world, bounds, random() * 250, id, limiterOf(scenario.maxRate, count)),
+    )
+  }
+  const within = (
+    index: number,
+    { destinationId }: Delivery,
+    does: (forwarder: SimulatedForwarder) => void,
+  ): void => time.with(skewOf(index), () => does(forwarders[index]![destinations.indexOf(destinationId)]!))
 
   const world: World = {
     time,
@@ -102,7 +127,8 @@ export function simulate(scenario: Scenario): Figures {
       if (drainedAt === null && time.now > returnsAtMs && earlyDelivered >= early * 0.99) drainedAt = time.now
     },
     // Its key decides, and keys are spread evenly over the partitions of a tier.
-    retryScheduled: (delivery, delayMs) => forwarders[Math.floor(random() * count)]!.retry(delivery, delayMs),
+    retryScheduled: (delivery, delayMs) =>
+      within(Math.floor(random() * count), delivery, (forwarder) => forwarder.retry(delivery, delayMs)),
     deadLetter: () => void deadLetters++,
   }
 
@@ -112,8 +138,22 @@ export function simulate(scenario: Scenario): Figures {
     created[partition]!++
     if (isCounted(time.now)) countedCreated[partition]!++
     if (time.now < returnsAtMs) early++
-    forwarders[partition]!.call(newDelivery(partition, time.now))
+    const destination = destinations.length > 1 && random() < 0.5 ? 1 : 0
+    const delivery = newDelivery(destinations[destination]!, partition, time.now)
+    within(partition, delivery, (forwarder) => forwarder.call(delivery))
   }
+
+  const replaceNext = (index: number, everyMs: number): void =>
+    time.after(everyMs, () => {
+      const left = forwarders[index]!.flatMap((forwarder) => forwarder.leave())
+      forwarders[index] = time.with(skewOf(index), newForwarder)
+      for (const { delivery, delayMs, dueAt } of left)
+        within(index, delivery, (forwarder) => {
+          if (delayMs === null) forwarder.call(delivery)
+          else forwarder.retry(delivery, delayMs, dueAt!)
+        })
+      replaceNext((index + 1) % count, everyMs)
+    })
 
   const nextCall = (): void => {
     if (time.now >= loadMs) return
@@ -124,8 +164,8 @@ export function simulate(scenario: Scenario): Figures {
 
   time.run(
     () => {
-      for (let index = 0; index < count; index++)
-        forwarders.push(new SimulatedForwarder(world, boundsOf(index), random() * 250))
+      for (let index = 0; index < count; index++) forwarders.push(time.with(skewOf(index), newForwarder))
+      if (scenario.replacedEveryMs !== undefined) replaceNext(0, scenario.replacedEveryMs)
       for (let left = scenario.backlog; left > 0; left--) newCall()
       nextCall()
     },
@@ -148,12 +188,19 @@ export function simulate(scenario: Scenario): Figures {
   }
 }
 
-function newDelivery(partition: number, at: number): Delivery {
+function limiterOf(maxRate: Rate | undefined, forwarders: number): DestinationLimiter | null {
+  if (maxRate === undefined) return null
+  const limiter = new DestinationLimiter()
+  limiter.change({ maxRate, maxInFlight: null }, 1, { owned: 1, all: forwarders }, steadyClock.now())
+  return limiter
+}
+
+function newDelivery(destinationId: string, partition: number, at: number): Delivery {
   return {
     id: '',
     messageId: '',
     sourceId: 'shop',
-    destinationId: 'crm',
+    destinationId,
     userIds: [],
     type: 'track',
     body,

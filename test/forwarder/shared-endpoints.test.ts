@@ -1,8 +1,8 @@
 // Several forwarders in one simulated world: see bench/pacing.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hangs, healthy, queueing, type Refusal } from '../../bench/pacing/endpoint-models.ts'
-import { simulate, type Figures } from '../../bench/pacing/simulation.ts'
+import { flaky, hangs, healthy, queueing, type Refusal } from '../../bench/pacing/endpoint-models.ts'
+import { simulate, type Figures, type Scenario } from '../../bench/pacing/simulation.ts'
 import { DestinationLimits } from '../../src/forwarder/destination-limits.ts'
 import { bounds } from '../support/endpoint-life.ts'
 import { quiet } from './fakes.ts'
@@ -21,11 +21,13 @@ const share = (
   refusal: Refusal | null = null,
   backlog = 0,
   minutes = 6,
+  more: Partial<Scenario> = {},
 ): Figures =>
   simulate({
     ...{ forwarders, load, bounds, policy, backlog, isUneven: false, returnsAtMs: 0, seed: 1 },
     ...{ loadMs: minutes * minute, endMs: minutes * minute, countFromMs: (minutes / 6) * minute },
     endpoint: (random) => queueing(capacity, random, refusal),
+    ...more,
   })
 
 function deliversAll({ succeeded, attemptsPerCall }: Figures, capacity: number): void {
@@ -57,6 +59,34 @@ test('a hundred sharing an endpoint of five a second take turns, and most of wha
   const { succeeded, attemptsPerCall } = share(100, 20, 5, null, 0, 18)
   assert.ok(succeeded >= 4, `${succeeded} a second`)
   assert.ok(attemptsPerCall <= 2, `${attemptsPerCall} requests for each that was delivered`)
+})
+
+/** A hundred at an endpoint of five a second, which get 20 calls a second. */
+const atFive = (more: Partial<Scenario>) => share(100, 20, 5, null, 0, 18, more)
+
+test('a hundred take turns as well where their clocks are a second apart', () => {
+  const { succeeded } = atFive({ skewMs: 1_000 })
+  assert.ok(succeeded >= 4, `${succeeded} a second`)
+})
+
+test('a hundred take turns as well while one of them is replaced every half minute', () => {
+  const { succeeded } = atFive({ replacedEveryMs: 30_000 })
+  assert.ok(succeeded >= 4, `${succeeded} a second`)
+})
+
+test('with --max-rate a hundred send an endpoint of five a second just that, and each call once', () => {
+  const { succeeded, arrived, attemptsPerCall } = atFive({ maxRate: { count: 4.5, perMs: 1_000 } })
+  assert.ok(succeeded >= 4.2 && arrived <= 4.55, `${succeeded} of ${arrived} a second`)
+  assert.ok(attemptsPerCall <= 1.05, `${attemptsPerCall} requests for each that was delivered`)
+})
+
+test('an endpoint that answers every fifth call with 503 gets as many requests as it takes', () => {
+  for (const forwarders of [1, 10]) {
+    const { succeeded } = share(forwarders, 1_000, 0, null, 0, 1, {
+      endpoint: (random) => flaky(1 / 5, random),
+    })
+    assert.ok(succeeded >= 0.9 * 1_000, `${forwarders}: ${succeeded} a second`)
+  }
 })
 
 test('a hundred sharing an endpoint that hung for ten minutes deliver all of it soon once it answers again', () => {

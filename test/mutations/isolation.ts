@@ -250,8 +250,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'no-turns-where-one-of-each-is-too-many',
     file: 'src/core/pacing/concurrency-limit.ts',
-    find: 'return this.#limit >= this.#bounds.min ||',
-    replace: 'return this.#limit >= 0 ||',
+    find: 'if (this.#limit >= this.#bounds.min) return true',
+    replace: 'if (this.#limit >= 0) return true',
     test: {
       file: 'forwarder/shared-endpoints.test.ts',
       name: 'a hundred sharing an endpoint of five a second',

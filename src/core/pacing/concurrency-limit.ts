@@ -13,8 +13,7 @@ import { wholeGroup, type GroupShare } from './destination-limit.ts'
  * receiver may have become slower, and without it the queueing itself would in time become the measure.
  *
  * A long round trip alone does no harm, so queueing brings the limit down only to where it starts. Overload does harm:
- * time-outs, 429 and many 503 halve the limit, once for all that was in flight (TCP's recovery point), and what is left is
- * how far it grows at once from then on (TCP's slow start threshold), also after its breaker was open. An endpoint
+ * time-outs and 429 halve the limit, once for all that was in flight (TCP's recovery point), and what is left is how far it grows at once from then on (TCP's slow start threshold), also after its breaker was open. An endpoint
  * of five requests a second, driven back to 64 each time, answered one of six in time. That threshold doubles
  * every `thresholdMs` without overload, while twice as many in flight could not bring it back: that doubles the round
  * trip at most (Little's law), which is short beside a time-out. Queueing alone is no reason to keep it: on a machine
@@ -25,7 +24,12 @@ import { wholeGroup, type GroupShare } from './destination-limit.ts'
  * request of each at a time can be too many, and is all that a limit knows: a hundred of them kept an endpoint of five
  * requests a second 20 s behind, so that none came back in time. So time-outs bring a limit below one, down to the
  * member's part of one request. A part of one is the share of turns, of a second each, in which the member sends; it
- * throws dice for each, so that no two need to know of one another.
+ * throws dice for each turn and endpoint, so that no two need to know of one another, and their clocks need not agree.
+ *
+ * A plain 503 does not say that there are too many, as 429 does: a server may be ill, and with fewer requests the same
+ * share of them fails. So it does not halve the limit; the more of the answers are 503, the less it grows, and from a
+ * quarter on it falls (as DCTCP goes by the share of marks, Alizadeh et al. 2010). Halved for each, an endpoint of which
+ * one answer in five was a 503 got a quarter of what it takes.
  *
  * Round trips are averaged over windows, so that a pause of this process or a slow answer decides nothing.
  * Times in ms.
@@ -83,6 +87,8 @@ export const limitTransitions: Record<LimitPhase, Record<LimitEvent, Step>> = {
 }
 
 const windowMs = 100
+/** What the limit is multiplied by where few requests queue. */
+const growth = 1.25
 /** A window has as many answers as the limit, but no fewer and no more than these in any case. */
 const minSamples = 4
 const maxSamples = 16
@@ -108,6 +114,7 @@ export const memoryWindows = 300
 export class ConcurrencyLimit {
   readonly #bounds: LimitBounds
   readonly #group: GroupShare
+  readonly #endpoint: number
   #limit: number
   /** No window and no overload yet: it is where it starts, which may change. */
   #isNew = true
@@ -137,9 +144,11 @@ export class ConcurrencyLimit {
   /** When it was halved: what was sent before says nothing new. */
   #backedOffAt = -Infinity
 
-  constructor(bounds: LimitBounds, group: GroupShare = wholeGroup) {
+  /** @param endpoint a number by which endpoints are told apart, which hardly two of them have */
+  constructor(bounds: LimitBounds, group: GroupShare = wholeGroup, endpoint = 0) {
     this.#bounds = bounds
     this.#group = group
+    this.#endpoint = endpoint
     this.#limit = this.#start
   }
 
@@ -147,6 +156,11 @@ export class ConcurrencyLimit {
     if (this.#isNew) this.#limit = this.#start
     const halved = this.#phase === 'draining' || this.#phase === 'measuring'
     return Math.max(Math.ceil(halved ? this.#limit / 2 : this.#limit), this.#bounds.min)
+  }
+
+  /** The share of turns in which it sends: 1, but where one request of each member at a time is too many. */
+  get turns(): number {
+    return Math.min(1, this.#limit / this.#bounds.min)
   }
 
   /** Answers in a ms, at this limit; while that still rises, at the highest one. */
@@ -170,7 +184,8 @@ export class ConcurrencyLimit {
 
   /** Members whose part is less than one request at a time each throw dice for each turn: nobody coordinates them. */
   #isTurn(now: number): boolean {
-    return this.#limit >= this.#bounds.min || dice(this.#group.member, Math.floor(now / turnMs)) < this.#limit
+    if (this.#limit >= this.#bounds.min) return true
+    return dice(this.#group.member ^ this.#endpoint, Math.floor(now / turnMs)) < this.#limit
   }
 
   /** A request succeeded: a failure's round trip says nothing. `inFlight` counts it. */
@@ -182,7 +197,9 @@ export class ConcurrencyLimit {
     if (inFlight > this.#maxInFlight) this.#maxInFlight = inFlight
     if (this.#restMs > 0) this.#rest(this.#restMs > windowMs ? this.#restMs / 2 : 0, now)
     if (now - this.#windowStart < this.#windowMs) return
-    if (this.#count < Math.min(Math.max(this.#limit, minSamples), maxSamples)) return
+    // Where there are turns each answer is long in coming.
+    const least = this.#limit < this.#bounds.min ? 1 : minSamples
+    if (this.#count < Math.min(Math.max(this.#limit, least), maxSamples)) return
     this.#windowEnds(Math.max(this.#sum / this.#count, 0.05), now)
   }
 
@@ -209,14 +226,12 @@ export class ConcurrencyLimit {
   }
 
   /**
-   * 503: perhaps too many, if it is more than one in ten. It does not say so, as 429 does, and can have another cause,
-   * such as servers that are ill: so it brings the limit down to where the group starts and no further, and where that is
-   * one at a time, rests leave the whole group ten requests a second.
+   * 503: perhaps too many, if it is more than one in ten; the end of the window goes by that. Where one at a time is sent,
+   * rests leave the whole group ten requests a second.
    */
-  unavailable(sentAt: number, now: number): void {
+  unavailable(now: number): void {
     this.#unavailable += (1 - this.#unavailable) / shareMemory
     if (this.#unavailable <= seldom) return
-    this.#backOff(Math.min(this.#start, this.#limit), sentAt, now)
     this.#restIfLowest(Math.min(windowMs / this.#group.share, maxRestMs), now)
   }
 
@@ -258,11 +273,23 @@ export class ConcurrencyLimit {
     const event = this.#event(roundTripMs)
     if (roundTripMs > this.#timeOutMs * overloadSign) this.#thresholdAt = now
     else this.#raiseThreshold(now)
+    const before = this.#limit
     this.#apply(event, roundTripMs)
+    if (this.#unavailable > seldom) this.#yieldFrom(before, now)
     this.#windowStart = now
     // A window has to see answers to what was sent within it.
     this.#windowMs = Math.max(windowMs, roundTripMs)
     this.#forgetWindow()
+  }
+
+  /** Many answers are 503: from `before`, it may grow the less the more they are, or falls, to where the group starts. */
+  #yieldFrom(before: number, now: number): void {
+    const factor = Math.max(1 / 2, growth - this.#unavailable)
+    const most = Math.max(this.#start, factor < 1 ? Math.floor(before * factor) : Math.ceil(before * factor))
+    if (this.#limit > most) this.#limit = most
+    if (factor >= 1) return
+    this.#threshold = Math.min(this.#threshold, this.#limit)
+    this.#thresholdAt = now
   }
 
   #forgetWindow(): void {
@@ -310,6 +337,8 @@ export class ConcurrencyLimit {
       this.#shortest = roundTripMs
     }
     if (unused) return 'unused'
+    // Turns are for fear of time-outs: what is far from one is no queueing that matters.
+    if (limit < this.#bounds.min && roundTripMs < (this.#timeOutMs * overloadSign) / 2) return 'few'
     if (limit < this.#floor) return 'few'
     // Below where it starts only what surely finds room is added.
     const scale = limit < this.#start ? 0 : (Math.log10(limit) + 1) * this.#group.share
@@ -328,8 +357,8 @@ export class ConcurrencyLimit {
         this.#limit = Math.min(whole(limit * 2), max)
         break
       case 'grow':
-        if (limit < min) this.#limit = Math.min(limit * (limit < this.#floor ? 2 : 1.25), min)
-        else this.#limit = Math.min(limit < this.#floor ? limit * 2 : Math.ceil(limit * 1.25), max)
+        if (limit < min) this.#limit = Math.min(limit * (limit < this.#floor ? 2 : growth), min)
+        else this.#limit = Math.min(limit < this.#floor ? limit * 2 : Math.ceil(limit * growth), max)
         break
       case 'shrink':
         this.#limit = Math.max(
@@ -350,9 +379,9 @@ export class ConcurrencyLimit {
 /** A part of one stays as it is. */
 const whole = (limit: number): number => (limit < 1 ? limit : Math.floor(limit))
 
-/** From 0 to less than 1: another number for each member and each turn (mixed by the constants of MurmurHash3's finalizer). */
-function dice(member: number, turn: number): number {
-  let hash = Math.imul(member ^ Math.imul(turn, 0x9e3779b1), 0x85ebca6b)
+/** From 0 to less than 1: another number for each seed and each turn (mixed by the constants of MurmurHash3's finalizer). */
+function dice(seed: number, turn: number): number {
+  let hash = Math.imul(seed ^ Math.imul(turn, 0x9e3779b1), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
 }

@@ -56,8 +56,9 @@ export class EndpointPace {
   /** How many of those there may be, beside the limit; infinite while the breaker is closed. */
   #window = Infinity
 
-  constructor(bounds: PaceBounds) {
-    this.#limit = new ConcurrencyLimit(bounds.limit, bounds.group)
+  /** @param endpoint a number by which endpoints are told apart, which hardly two of them have */
+  constructor(bounds: PaceBounds, endpoint = 0) {
+    this.#limit = new ConcurrencyLimit(bounds.limit, bounds.group, endpoint)
     this.#budget = new RetryBudget(bounds.budget, bounds.group)
     this.#returns = new ReturnTimes(bounds.returnDelaysMs)
     this.#breakerLimits = bounds.breaker
@@ -74,6 +75,11 @@ export class EndpointPace {
   /** Requests that may be in flight at once while the breaker is closed. */
   get limit(): number {
     return this.#limit.value
+  }
+
+  /** The share of seconds in which it sends: 1, but where one request of each forwarder at a time is too many. */
+  get turns(): number {
+    return this.#limit.turns
   }
 
   /** @param delaysMs as `returnDelaysMs`, from now on */
@@ -134,7 +140,7 @@ export class EndpointPace {
       // Where a pause is asked for, that one is kept.
       else if (event === 'busy') this.#limit.refused(sentAt, now, false)
       else if (kind === 'status_429') this.#limit.refused(sentAt, now, true)
-      else if (status === 503) this.#limit.unavailable(sentAt, now)
+      else if (status === 503) this.#limit.unavailable(now)
     }
     if (round === this.#round) this.#onWire--
     // A pause that is asked for holds whenever it is asked for.

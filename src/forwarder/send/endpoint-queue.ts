@@ -5,6 +5,7 @@ import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
 import { soonMs } from '../../core/pacing/own-attempts.ts'
 import type { RecentOutcomes } from '../../core/pacing/recent-outcomes.ts'
 import type { BatchTerms } from '../../core/shape/batch.ts'
+import { hashOn } from '../../core/text-hash.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
 import type { ActiveDelivery, Attempt } from './active-delivery.ts'
 import { AttemptQueues } from './attempt-queues.ts'
@@ -75,7 +76,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     this.id = id
     this.#dispatcher = parts.dispatcher
     this.#parts = parts
-    this.#pace = new EndpointPace(parts.bounds)
+    this.#pace = new EndpointPace(parts.bounds, hashOn(hashOn(0, destinationId), `/${id}`))
     this.admission = new EndpointAdmission(this.#attempts, this.#pace, parts)
   }
 
@@ -90,6 +91,11 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** Requests that may be in flight at once while its breaker is closed. */
   get limit(): number {
     return this.#pace.limit
+  }
+
+  /** The share of seconds in which it sends: 1, but where one request of each forwarder at a time is too many. */
+  get turns(): number {
+    return this.#pace.turns
   }
 
   get recent(): RecentOutcomes {

@@ -161,17 +161,17 @@ test('where one request at a time is too many there are rests in between, which 
   assert.ok(asked.allows(0, 1_000), 'it asked for a pause, which is one')
 })
 
-test('one 503 in twenty does not lower the limit, one in four does, down to where the group starts', () => {
+test('503 lower the limit where they are half of the answers, down to where the group starts, and not where they are a fifth', () => {
   const after = (every: number) => {
     const limit = new ConcurrencyLimit(bounds)
     let at = 0
     for (let each = 1; each <= 8_000; each++, at += 5)
-      if (each > 4_000 && each % every === 0) limit.unavailable(at - 50, at)
+      if (each > 4_000 && each % every === 0) limit.unavailable(at)
       else limit.answered(50, limit.value, at)
     return limit.value
   }
-  assert.ok(after(20) >= 1_024, `${after(20)}`)
-  assert.ok(after(4) >= bounds.start && after(4) <= 2 * bounds.start, `${after(4)}`)
+  for (const every of [20, 5]) assert.ok(after(every) >= 1_024, `every ${every}th: ${after(every)}`)
+  assert.ok(after(2) >= bounds.start && after(2) <= 2 * bounds.start, `${after(2)}`)
 })
 
 test('rests after a 503 leave a whole group ten requests a second, for it may be ill rather than busy', () => {
@@ -181,7 +181,7 @@ test('rests after a 503 leave a whole group ten requests a second, for it may be
     [1 / 1_000, 10_000],
   ] as const) {
     const limit = new ConcurrencyLimit({ ...bounds, start: 1 }, { share, member: 1 })
-    for (let left = 20; left > 0; left--) limit.unavailable(0, 0)
+    for (let left = 20; left > 0; left--) limit.unavailable(0)
     assert.deepEqual([limit.allows(0, restMs - 1), limit.allows(0, restMs)], [false, true])
   }
 })
@@ -214,12 +214,39 @@ test('members of a group whose limit is one take turns after time-outs, as many 
   for (let left = 10; left > 0; left--) timeOut()
   assert.ok(Math.abs(mean() - 1 / 30) < 0.01, `${mean()}: one of thirty in any case`)
   const [one] = members
+  assert.ok(Math.abs(one!.turns - 1 / 30) < 0.01, `${one!.turns} is said`)
   assert.deepEqual([one!.value, one!.isLowest, one!.allows(1, 0)], [1, true, false])
   assert.equal(shareOf(inTurns(one!, true)), 1, 'a probe waits for no turn')
   one!.restart(sentAt + 40_000)
   assert.ok(shareOf(inTurns(one!)) < 0.1, 'nor does it begin with more after its breaker was open')
   for (let at = sentAt + 50_000; one!.allows(1, at) === false; at += 150)
     for (let left = 4; left > 0; left--) one!.answered(20, 1, at)
+})
+
+test('a member does not take its turns at two endpoints at once', () => {
+  const group = { share: 1 / 100, member: 1 }
+  const [one, other] = [1, 2].map((endpoint) => {
+    const limit = new ConcurrencyLimit(bounds, group, endpoint)
+    for (let at = 0; at < 2_000; at += 1_000) limit.overloaded(at, at + 500)
+    return limit
+  })
+  let both = 0
+  for (let second = 0; second < 1_000; second++)
+    if (one!.allows(0, second * 1_000) && other!.allows(0, second * 1_000)) both++
+  assert.ok(both > 20 && both < 120, `${both}, of 62 by chance`)
+})
+
+test('at an endpoint that is well each member decides the same, whatever number it has', () => {
+  const wavers = random(3)
+  const limits = [0, 1, 2 ** 31].map(
+    (number) => new ConcurrencyLimit(bounds, { share: 1, member: number }, number),
+  )
+  for (let at = 0; at < 60_000; at += 7) {
+    const decisions = limits.map((limit) => [limit.value, limit.turns, limit.allows(limit.value - 1, at)])
+    for (const each of decisions) assert.deepEqual(each, [decisions[0]![0], 1, true])
+    const took = 20 + 10 * wavers()
+    for (const limit of limits) limit.answered(took, limit.value, at)
+  }
 })
 
 test('a member that is alone keeps one request at a time, and refusals never lead to turns', () => {
@@ -288,7 +315,9 @@ test('whatever is reported to it, the limit stays within its bounds', () => {
         for (const { took, inFlight, after, overload, count } of all) {
           at += after
           for (let left = count; left > 0; left--) limit.answered(took, inFlight, at)
-          if (overload !== null) limit[overload](at - took, at, true)
+          if (overload === 'unavailable') limit.unavailable(at)
+          else if (overload !== null) limit[overload](at - took, at, true)
+          assert.ok(limit.turns > 0 && limit.turns <= 1, `${limit.turns}`)
           assert.ok(
             Number.isInteger(limit.value) && limit.value >= its.min && limit.value <= its.max,
             `${limit.value}`,
