@@ -48,13 +48,14 @@ export class ForwarderStatus implements ForwarderGauges {
     const now = steadyClock.now()
     const epoch = Math.round(Date.now() - now)
     for (const endpoint of this.#stages.routing.endpoints()) {
-      const { destinationId, id: urlId, inFlight, limit, breaker, queued } = endpoint
+      const { destinationId, id: urlId, inFlight, limit, turns, breaker, queued } = endpoint
       const waits = now < breaker.until
       yield {
         destinationId,
         urlId,
         inFlight,
         limit,
+        turns,
         breakerOpen: breaker.phase === 'open' && waits,
         paused: breaker.phase === 'paused' && waits,
         down: endpoint.recent.downSince !== null,

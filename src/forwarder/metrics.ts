@@ -28,6 +28,8 @@ export interface EndpointGauges {
   inFlight: number
   /** Requests that may be in flight at once, as found out. */
   limit: number
+  /** The share of seconds in which it sends: 1, but where one request of each forwarder at a time is too many. */
+  turns: number
   breakerOpen: boolean
   /** It asked for a pause that is not over. */
   paused: boolean

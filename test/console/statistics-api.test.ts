@@ -230,7 +230,7 @@ test('a URL over several forwarders is down, or without a token, since the first
   const seen = (instance: string, given: Partial<HeartbeatEndpoint>, seenAt = 1_000): SeenProcess => {
     const endpoint = {
       ...{ destinationId: 'crm', urlId: 'u1', limit: 4, inFlight: 1, queued: 2, breaker: 'closed' as const },
-      ...{ pausedUntil: null, downSince: null, lastSuccessAt: null, lastFailure: null },
+      ...{ pausedUntil: null, downSince: null, lastSuccessAt: null, lastFailure: null, turns: 1 },
       ...given,
     }
     return {
@@ -248,7 +248,7 @@ test('a URL over several forwarders is down, or without a token, since the first
     [
       seen('a', { breaker: 'open', downSince: 500, pausedUntil: 900, lastSuccessAt: 100 }),
       seen('b', { breaker: 'half_open', downSince: 300, lastSuccessAt: 200 }),
-      seen('c', {}),
+      seen('c', { limit: 1, turns: 0.25 }),
       seen('d', { downSince: 700, lastFailure: noToken }),
       seen('e', { downSince: 600, lastFailure: noToken }),
       // It has a token again.
@@ -258,7 +258,7 @@ test('a URL over several forwarders is down, or without a token, since the first
     2_000,
   )
   assert.deepEqual(live.get('crm')!.get('u1'), {
-    ...{ limit: 24, inFlight: 6, queued: 12, breaker: 'open' },
+    ...{ limit: 20.25, inFlight: 6, queued: 12, breaker: 'open' },
     ...{ pausedUntil: 900, downSince: 300, lastSuccessAt: 200 },
     withoutToken: { since: 600, detail: 'gives no token' },
   })

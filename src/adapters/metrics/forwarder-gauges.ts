@@ -22,7 +22,7 @@ const endpointFamilies: { name: string; help: string; of: (endpoint: ShownEndpoi
   },
   {
     name: 'postrider_endpoint_limit',
-    help: 'Requests that may be in flight to one URL at once, as found out.',
+    help: 'Requests that may be in flight to one URL at once, as found out; below 1: one, in that share of seconds.',
     of: ({ limit }) => limit,
   },
   {
@@ -139,8 +139,18 @@ function* takeEndpoints(
   let left = maxNamed
   let unnamed = 0
   let taken = 0
-  for (const { destinationId, urlId, inFlight, limit, breakerOpen, down, paused } of gauges.endpoints()) {
+  for (const {
+    destinationId,
+    urlId,
+    inFlight,
+    limit: atOnce,
+    turns,
+    breakerOpen,
+    down,
+    paused,
+  } of gauges.endpoints()) {
     if (++taken % endpointsPerPiece === 0) yield ''
+    const limit = atOnce * turns
     const needsAttention = breakerOpen || down || paused
     const states = { open: Number(breakerOpen), down: Number(down), paused: Number(paused) }
     if (isOwn(destinationId) || (needsAttention && left-- > 0)) {

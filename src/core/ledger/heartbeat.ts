@@ -16,6 +16,8 @@ export interface HeartbeatEndpoint {
   destinationId: string
   urlId: string
   limit: number
+  /** The share of seconds in which it sends: 1, but where one request of each forwarder at a time is too many. */
+  turns: number
   inFlight: number
   queued: number
   breaker: BreakerPhase

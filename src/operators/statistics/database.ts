@@ -511,7 +511,7 @@ export class StatisticsDatabase implements StatisticsStore {
 const parsed = (counts: unknown): RollupCounts => JSON.parse(String(counts)) as RollupCounts
 
 /** Every change of the tables or of the JSON in them changes this number: the view is then rebuilt. */
-const form = 4
+const form = 5
 
 export const spanCodes = { minute: 0, hour: 1 } as const
 

@@ -18,6 +18,11 @@ import { processViews } from './processes.ts'
 const rate = z.number()
 const figure = z.number().nullable()
 
+/** A forwarder's is below 1 where one request at a time is too many: it sends one in that share of seconds. */
+const inFlightLimit = z
+  .number()
+  .describe('Requests that may be in flight; below 1: one, in that share of seconds.')
+
 const urlStateSchema = z
   .object({
     urlId: z.string(),
@@ -30,7 +35,7 @@ const urlStateSchema = z
     successRate: figure,
     p50Ms: figure,
     p99Ms: figure,
-    limit: count
+    limit: inFlightLimit
       .nullable()
       .describe('Requests that may be in flight, over all forwarders; null if not known.'),
     inFlight: count,
@@ -181,7 +186,7 @@ export const processSchema = z
       z.object({
         destinationId: z.string(),
         urlId: z.string(),
-        limit: count,
+        limit: inFlightLimit,
         inFlight: count,
         queued: count,
         breaker: z.string(),

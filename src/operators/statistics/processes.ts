@@ -16,7 +16,11 @@ export function processStateOf({ heartbeat, seenAt }: SeenProcess, now: number):
 }
 
 /** One URL over all processes that send to it. */
-export interface UrlPacing extends Omit<HeartbeatEndpoint, 'destinationId' | 'urlId' | 'lastFailure'> {
+/** Here its limit is what may be in flight on average: below one where it sends in some seconds only. */
+export interface UrlPacing extends Omit<
+  HeartbeatEndpoint,
+  'destinationId' | 'urlId' | 'lastFailure' | 'turns'
+> {
   withoutToken: WithoutToken | null
 }
 
@@ -36,7 +40,8 @@ export function liveEndpoints(
   const found = new Map<string, Map<string, UrlPacing>>()
   for (const seen of processes) {
     if (processStateOf(seen, now) !== 'live') continue
-    for (const { destinationId, urlId, lastFailure, ...paced } of seen.heartbeat.endpoints) {
+    for (const { destinationId, urlId, lastFailure, turns, ...rest } of seen.heartbeat.endpoints) {
+      const paced = { ...rest, limit: rest.limit * turns }
       const state = { ...paced, withoutToken: withoutTokenOf(paced, lastFailure) }
       let urls = found.get(destinationId)
       if (!urls) found.set(destinationId, (urls = new Map()))
@@ -180,8 +185,9 @@ export function processViews(processes: readonly SeenProcess[], now: number) {
         heartbeatSeconds: intervalMs / 1_000,
         requestsInFlight,
         partitions,
-        endpoints: endpoints.map(({ lastFailure, ...state }) => ({
+        endpoints: endpoints.map(({ lastFailure, turns, ...state }) => ({
           ...state,
+          limit: state.limit * turns,
           ...timesOf({ ...state, withoutToken: withoutTokenOf(state, lastFailure) }),
         })),
         endpointsOmitted,

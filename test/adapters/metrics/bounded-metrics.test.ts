@@ -17,7 +17,7 @@ const endpoint = (index: number, given: Partial<EndpointGauges> = {}): EndpointG
     phase: 'closed',
   },
   ...{ breakerOpen: false, down: false, paused: false, pausedUntil: null, downSince: null },
-  ...{ lastSuccessAt: null, lastFailure: null },
+  ...{ lastSuccessAt: null, lastFailure: null, turns: 1 },
   ...given,
 })
 

@@ -146,12 +146,22 @@ test('gauges are evaluated when the page is read', () => {
     downSince: null,
     lastSuccessAt: null,
     lastFailure: null,
+    turns: 1,
   }
   counts.watch({
     inFlight: () => inFlight,
     endpoints: () => [
       { ...endpoint, urlId: 'u1', inFlight: 3, limit: 64, paused: true, phase: 'paused' },
-      { ...endpoint, urlId: 'u2', inFlight: 0, limit: 2, breakerOpen: true, down: true, phase: 'open' },
+      {
+        ...endpoint,
+        urlId: 'u2',
+        inFlight: 0,
+        limit: 1,
+        turns: 0.25,
+        breakerOpen: true,
+        down: true,
+        phase: 'open',
+      },
     ],
     lag: () => [{ topic: 'analytics.calls', partition: 4, lag: 12 }],
     partitions: () => [],
@@ -175,6 +185,7 @@ test('gauges are evaluated when the page is read', () => {
   assert.equal(samples.get('postrider_endpoint_breaker_open{destination="crm",url_id="u1"}'), 0)
   assert.equal(samples.get('postrider_endpoint_breaker_open{destination="crm",url_id="u2"}'), 1)
   assert.equal(samples.get('postrider_endpoint_limit{destination="crm",url_id="u1"}'), 64)
+  assert.equal(samples.get('postrider_endpoint_limit{destination="crm",url_id="u2"}'), 0.25)
   assert.equal(samples.get('postrider_endpoint_paused{destination="crm",url_id="u1"}'), 1)
   assert.equal(samples.get('postrider_endpoint_paused{destination="crm",url_id="u2"}'), 0)
   assert.equal(samples.get('postrider_consumer_lag{topic="analytics.calls",partition="4"}'), 12)

@@ -209,6 +209,7 @@ const heartbeat = deliveryEvent('heartbeat', 9, {
           detail: 'd',
           body: Buffer.from([0, 255]),
         },
+        turns: 0.25,
       },
     ],
     endpointsOmitted: 4,

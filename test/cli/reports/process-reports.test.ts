@@ -186,6 +186,7 @@ test('a heartbeat names what each part of the process does', async (t) => {
           downSince: null,
           lastSuccessAt: null,
           lastFailure: null,
+          turns: 1,
         },
       ],
     },

@@ -13,6 +13,7 @@ const endpoint = (urlId: string, given: Partial<HeartbeatEndpoint> = {}): Heartb
   downSince: null,
   lastSuccessAt: null,
   lastFailure: null,
+  turns: 1,
   ...given,
 })
 

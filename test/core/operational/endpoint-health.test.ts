@@ -21,6 +21,7 @@ function beat(
     downSince: null,
     lastSuccessAt: null,
     lastFailure: null,
+    turns: 1,
     ...endpoint,
   }
   return {
