@@ -34,6 +34,18 @@ export const settingsSections: readonly (readonly [title: string, names: readonl
   ['Collector', ['SOURCE_MAX_RATE']],
   ['Console', ['AUDIT_INTERVAL']],
   [
+    'Login to the console by the company’s own',
+    [
+      'CONSOLE_OIDC_ISSUER',
+      'CONSOLE_OIDC_CLIENT_ID',
+      'CONSOLE_OIDC_CLIENT_SECRET',
+      'CONSOLE_OIDC_SCOPE',
+      'CONSOLE_OIDC_ROLES_CLAIM',
+      'CONSOLE_OIDC_ROLES',
+      'CONSOLE_OIDC_SESSION',
+    ],
+  ],
+  [
     'Delivery',
     [
       'RETRY_TIERS',

@@ -2,6 +2,7 @@ import { boundHeap } from '../adapters/bound-heap.ts'
 import { endPauses } from '../adapters/folded-log/pause-ends.ts'
 import { openConsoleServer } from '../console/server.ts'
 import type { LoginCode } from '../console/page/session.ts'
+import { openIdentityProvider } from '../adapters/http/identity-provider.ts'
 import { urlAt } from '../adapters/http/serving.ts'
 import { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
 import { markForCompaction, type MarkTimes } from '../adapters/kafka/write/compaction-marks.ts'
@@ -62,6 +63,10 @@ export function openConsole(options: OpenConsoleOptions): ListeningPart<ConsoleC
       token: adminToken,
       version,
       loginCode: options.loginCode ?? null,
+      companyLogin: config.companyLogin && {
+        settings: config.companyLogin,
+        provider: openIdentityProvider(config.companyLogin),
+      },
       operations,
       services: () => lives.ready?.services ?? null,
       counts,

@@ -1,3 +1,4 @@
+import { companyLoginOf } from './company-login.ts'
 import { kafkaLoginOf, kafkaSecurityWarnings, kafkaTlsOf } from './kafka-security.ts'
 import { readEnvironment } from './read-environment.ts'
 import type { Environment } from './read-environment.ts'
@@ -64,6 +65,8 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     consolePort: values.CONSOLE_PORT,
     /** Without a slash at its end; null where it is not known. */
     consoleUrl: values.CONSOLE_URL?.replace(/\/+$/, '') ?? null,
+    /** Null: people log in to the console with tokens only. */
+    companyLogin: companyLoginOf(values),
     metricsPort: values.METRICS_PORT,
     /** Destinations, and sources, with series of their own. */
     metricsDestinations: values.METRICS_DESTINATIONS,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { PostriderError } from '../errors.ts'
+import { companyLoginProblems } from './company-login.ts'
 import { loginProblems } from './kafka-security.ts'
 import { formatDuration } from '../core/duration.ts'
 import { Complaint } from './variable.ts'
@@ -93,6 +94,7 @@ export function readEnvironment(env: Environment, spell: (name: VariableName) =>
     }
   }
   problems.push(...loginProblems(values as Partial<Values>, spell))
+  problems.push(...companyLoginProblems(values as Partial<Values>, spell))
   const isGiven = textOf(env, 'RETRY_TIERS') !== null
   problems.push(...fitTiers(values as Partial<Values>, isGiven, spell))
   problems.push(...unreachable(values as Partial<Values>, spell))

@@ -1,5 +1,6 @@
 // How the text of an environment variable becomes a value.
 import ipaddr from 'ipaddr.js'
+import { parseRoleGrants, type RoleGrant } from '../core/access/company-roles.ts'
 import { proxyUrlFaults } from '../core/delivery/proxy-url.ts'
 import { formatDuration, parseDuration } from '../core/duration.ts'
 import type { Tier } from '../core/topics.ts'
@@ -97,6 +98,20 @@ export const httpUrl: Reader<string> = (text) => {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return wrong()
   if (url.username !== '' || url.password !== '') return wrong('credentials do not belong into the URL')
   return text.replace(/\/+$/, '')
+}
+
+/** As it was written: a slash at the end belongs to the name of an issuer. */
+export const issuerUrl: Reader<string> = (text) => {
+  httpUrl(text)
+  const { protocol, hostname, search, hash } = new URL(text)
+  if (search !== '' || hash !== '') return wrong('an issuer has no query and no fragment')
+  const isOwnMachine = ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
+  return protocol === 'https:' || isOwnMachine ? text : wrong('what a login says must come over TLS')
+}
+
+export const roleGrants: Reader<RoleGrant[]> = (text) => {
+  const grants = parseRoleGrants(text)
+  return 'fault' in grants ? wrong(grants.fault) : grants
 }
 
 /** A forward proxy: its URL without the login, which is `user:password`. */

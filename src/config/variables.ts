@@ -5,6 +5,7 @@ import {
   duration,
   flag,
   httpUrl,
+  issuerUrl,
   keyList,
   matching,
   networkList,
@@ -12,6 +13,7 @@ import {
   tierList,
   whole,
   proxyUrl,
+  roleGrants,
   sourceAddresses,
   host,
   partitions,
@@ -229,6 +231,41 @@ export const variables = {
     meaning: 'Where people reach the console: [operational events](docs/operational-events.md) link to it.',
   }),
   CONSOLE_PORT: port('8090', 'Where the console listens.'),
+  CONSOLE_OIDC_ISSUER: variable(issuerUrl, {
+    takes: 'the https URL of an OpenID Connect issuer, exactly as it names itself, with CONSOLE_URL',
+    meaning:
+      'The company’s own login, which people can [log in](docs/company-login.md) to the console with. http is taken for this machine alone.',
+  }),
+  CONSOLE_OIDC_CLIENT_ID: variable(matching(/^.+$/), {
+    takes: 'the id of a client, with CONSOLE_OIDC_ISSUER',
+    meaning: 'The client that the issuer knows the console as.',
+  }),
+  CONSOLE_OIDC_CLIENT_SECRET: variable(matching(/^.+$/), {
+    takes: 'the secret of the client, with CONSOLE_OIDC_ISSUER',
+    meaning: 'Its secret.',
+    secret: true,
+  }),
+  CONSOLE_OIDC_SCOPE: variable(matching(/^openid( [\x21\x23-\x5b\x5d-\x7e]+)*$/), {
+    default: 'openid email',
+    takes: '`openid`, and further scopes behind it, separated by a space',
+    meaning: 'What the console asks the issuer for. Some issuers need another scope to name groups.',
+  }),
+  CONSOLE_OIDC_ROLES_CLAIM: variable(matching(/^\S+$/), {
+    default: 'groups',
+    takes: 'the name of a claim; dots lead into objects (realm_access.roles)',
+    meaning: 'The claim whose values decide the role: a text, or a list of texts.',
+  }),
+  CONSOLE_OIDC_ROLES: variable(roleGrants, {
+    takes:
+      'value=role, or value=role:id:id* for some sources and destinations, several separated by commas (platform=admin,agency=reader:crm:shop-*)',
+    meaning:
+      'Which value of the claim gives which [role](docs/admin-api.md#tokens-and-roles). The first one that a person has counts; a person without any is not let in.',
+  }),
+  CONSOLE_OIDC_SESSION: variable(duration(60_000, 12 * 3_600_000), {
+    default: '8h',
+    takes: 'a duration (30m 8h) from 1m to 12h',
+    meaning: 'How long a login by the issuer lasts. A person who leaves a group keeps the role until then.',
+  }),
   METRICS_HOST: host(
     '::',
     'The address at which `/metrics`, `/healthz` and `/readyz` are. They have no login, and name sources and destinations.',

@@ -1,13 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  adminTokenName,
+  adminCaller,
   bearerKey,
   tokenCheck,
   type TokenRefusal,
   type TokenVerdict,
 } from '../adapters/http/authorization.ts'
 import type { Logger } from '../adapters/log.ts'
+import type { CompanyLogin } from '../config/company-login.ts'
 import { includesRole } from '../core/access/roles.ts'
 import type { AccessTokens } from '../core/access/tokens.ts'
 import { RequestRefused } from '../operators/check.ts'
@@ -19,7 +20,7 @@ import {
   type SessionGate,
   type StartedSession,
 } from '../operators/operation.ts'
-import { forbidden, foreign, jsonNeeded, tokenRefused, unauthorized } from './answers.ts'
+import { forbidden, forbiddenToLimited, foreign, jsonNeeded, tokenRefused, unauthorized } from './answers.ts'
 import { saysJson } from './bodies.ts'
 import { loginMinutes, type LoginCode, isForeign, isOverTls, SessionCookies } from './page/session.ts'
 
@@ -29,6 +30,7 @@ export interface AccessCheckOptions {
   /** Those of the settings; null while there are none to look at. */
   tokens(): AccessTokens | null
   loginCode: LoginCode | null
+  companyLogin: CompanyLogin | null
   /** Learns of a refused login, and resolves when it may be answered: false when it gets no answer. */
   refused(request: LoginRequest, token: TokenRefusal): Promise<boolean>
 }
@@ -56,7 +58,7 @@ export type AccessDecision =
     }
 
 /** The caller of an open operation. */
-const nobody: Caller = { name: 'nobody', role: 'reader' }
+const nobody: Caller = { name: 'nobody', role: 'reader', only: null }
 
 /**
  * Decides who sends a request, by a token in its Authorization header or, without that header, by the cookie of a session,
@@ -68,10 +70,10 @@ export class AccessCheck {
   readonly #cookies: SessionCookies
 
   constructor(options: AccessCheckOptions) {
-    const { adminToken, tokens } = options
+    const { adminToken, tokens, companyLogin } = options
     this.#options = options
     this.#ofToken = tokenCheck(adminToken, tokens)
-    this.#cookies = new SessionCookies(adminToken, tokens)
+    this.#cookies = new SessionCookies(adminToken, tokens, companyLogin)
   }
 
   /**
@@ -98,12 +100,22 @@ export class AccessCheck {
     if (isSession && !saysJson(method, headers)) return { answer: jsonNeeded, caller, refused: null }
     if (operation && !includesRole(caller.role, roleOf(operation, query)))
       return { answer: forbidden(caller, operation, query), caller, refused: null }
+    if (operation && caller.only !== null && operation.forLimited !== 'part')
+      return { answer: forbiddenToLimited(caller, operation), caller, refused: null }
     return { caller, answer: null }
+  }
+
+  /** The cookie of a person who logged in by the company's own. @param value of the claim that roles come from */
+  cookieOfPerson(name: string, value: string, now: number): string {
+    const isSecure = this.#options.companyLogin!.consoleUrl.startsWith('https:')
+    return this.#cookies.beginPerson(name, value, now, isSecure)
   }
 
   gateFor(request: LoginRequest): SessionGate {
     const isSecure = isOverTls(request.headers)
+    const { companyLogin } = this.#options
     return {
+      companyLogin: companyLogin && new URL(companyLogin.issuer).host,
       begin: (given) => this.#begin(given, request, isSecure),
       endingCookie: () => this.#cookies.end(isSecure),
     }
@@ -138,7 +150,7 @@ export class AccessCheck {
 
   #ofCode(code: string): TokenVerdict {
     if (!this.#options.loginCode?.use(code, Date.now())) return { refused: 'wrong' }
-    return { caller: { name: adminTokenName, role: 'admin' } }
+    return { caller: adminCaller }
   }
 }
 

@@ -3,6 +3,7 @@ import { createGzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { apiPrefix } from './document.ts'
 import { answerOf, refusal, RequestRefused } from '../operators/check.ts'
+import { nameOfPerson } from '../core/access/company-roles.ts'
 import { roleOf, type ApiAnswer, type Caller, type Operation } from '../operators/operation.ts'
 import type { TokenRefusal } from '../adapters/http/authorization.ts'
 import { maxBodyBytes } from './bodies.ts'
@@ -34,12 +35,22 @@ export function tokenRefused(refused: TokenRefusal): ApiAnswer {
   }
 }
 
-export function forbidden({ name, role }: Caller, operation: Operation, query: unknown): ApiAnswer {
+/** A caller, for people. */
+const nameOf = ({ name }: Caller): string => nameOfPerson(name) ?? `token "${name}"`
+
+export function forbiddenToLimited(caller: Caller, operation: Operation): ApiAnswer {
+  return refusal(
+    'forbidden',
+    `${nameOf(caller)} is limited to ${caller.only!.join(', ')}, and ${operation.id} is about the whole deployment`,
+  )
+}
+
+export function forbidden(caller: Caller, operation: Operation, query: unknown): ApiAnswer {
   const needed = roleOf(operation, query)
   const given = needed === roleOf(operation) ? '' : ' with these parameters'
   return refusal(
     'forbidden',
-    `token "${name}" has the role ${role}, and ${operation.id} takes the role ${needed}${given}`,
+    `${nameOf(caller)} has the role ${caller.role}, and ${operation.id} takes the role ${needed}${given}`,
   )
 }
 

@@ -26,6 +26,9 @@ export const pagePaths = {
   tokens: '/system/tokens',
 } as const
 
+/** Not of the page: begins a login by the company's own. */
+export const companyLoginPath = '/login/start'
+
 export type PageName = keyof typeof pagePaths
 
 export interface PageAddress {

@@ -1,13 +1,16 @@
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
 import { oneRequestAtATime } from '../adapters/http/pipelining.ts'
+import type { IdentityProvider } from '../adapters/http/identity-provider.ts'
 import { badHttpHandler, closeServer, serve, type HttpServer } from '../adapters/http/serving.ts'
 import type { Logger } from '../adapters/log.ts'
+import type { CompanyLogin } from '../config/company-login.ts'
 import type { ApiAnswer, Caller, Operation } from '../operators/operation.ts'
 import type { ConsoleServices } from '../operators/services.ts'
 import { AccessCheck, RefusedTokens } from './access.ts'
 import { answerTo, bug, noPath, noRoute, notFound, pathOf, send, stopped } from './answers.ts'
 import { limitBodyTime, maxBodyBytes, takeBodies } from './bodies.ts'
 import { apiDocument, apiPrefix } from './document.ts'
+import { serveCompanyLogin } from './page/company-login.ts'
 import { answerPage, isPagePath, serveAssets } from './page/serve-page.ts'
 import type { LoginCode } from './page/session.ts'
 import { answerRequest, RunningRequests } from './request.ts'
@@ -21,6 +24,8 @@ export interface ConsoleServerOptions {
   version: string
   /** Logs in once; null, or not given, for no such thing. */
   loginCode?: LoginCode | null
+  /** How people log in without a token; null, or not given, for not at all. */
+  companyLogin?: { settings: CompanyLogin; provider: IdentityProvider } | null
   operations: readonly Operation[]
   /** Null while there is nothing to work with yet. */
   services(): ConsoleServices | null
@@ -57,7 +62,7 @@ const securityHeaders = {
  */
 export async function openConsoleServer(options: ConsoleServerOptions): Promise<HttpServer> {
   const { port, host, token, version, operations, counts, log } = options
-  const { headMs = 10_000, idleMs = 60_000, loginCode = null } = options
+  const { headMs = 10_000, idleMs = 60_000, loginCode = null, companyLogin = null } = options
   const app = fastify({
     bodyLimit: maxBodyBytes,
     connectionTimeout: idleMs,
@@ -80,6 +85,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     adminToken: token,
     tokens: () => options.services()?.settings.state.tokens ?? null,
     loginCode,
+    companyLogin: companyLogin?.settings ?? null,
     refused: ({ ip }, why) => refusedTokens.refused(ip, `${apiPrefix}/session`, why),
   })
 
@@ -139,6 +145,14 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
       .send((document ??= JSON.stringify(apiDocument(operations, version)))),
   )
   serveAssets(app, (reply) => send(reply, noRoute))
+  if (companyLogin)
+    serveCompanyLogin(app, {
+      ...companyLogin,
+      adminToken: token,
+      begin: (name, value, now) => access.cookieOfPerson(name, value, now),
+      refused: (request) => refusedTokens.refused(request.ip, pathOf(request), 'wrong'),
+      log,
+    })
   for (const operation of operations)
     app.route({
       method: operation.method,
@@ -176,7 +190,7 @@ function refuse(reply: FastifyReply, answer: ApiAnswer): FastifyReply {
 /** What the router knows of a route; one with neither takes any token. */
 interface RouteConfig {
   operation?: Operation
-  /** Says nothing of this deployment: the document, and the page's files. */
+  /** Says nothing of this deployment: the document, the page's files, and the ways to log in. */
   isOpen?: true
 }
 

@@ -1,20 +1,25 @@
 // What the admin API consists of, as data: the server mounts operations, the OpenAPI document is made from them, and
 // the same schemas check what comes in.
 import type { z } from 'zod'
+import type { Reach } from '../core/access/reach.ts'
 import { includesRole, type Role } from '../core/access/roles.ts'
 import type { ConsoleServices } from './services.ts'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
-/** Whose token a request carries. */
+/** Who sends a request. */
 export interface Caller {
-  /** The token's. */
+  /** The token's, or the person's. */
   name: string
   role: Role
+  /** The sources and destinations that it is for. */
+  only: Reach
 }
 
 /** Sessions of browsers, which are cookies. */
 export interface SessionGate {
+  /** The host of the issuer by whom people can log in; null for tokens only. */
+  companyLogin: string | null
   /** Begins one by a token, or by a code that works once. Throws RequestRefused `unauthorized` or `busy`. */
   begin(given: { token: string } | { code: string }): Promise<StartedSession>
   /** The cookie that takes it away again. */
@@ -112,6 +117,11 @@ export interface Operation {
   queryRoles?: Readonly<Record<string, Role>>
   /** Takes no token at all. */
   isOpen?: boolean
+  /**
+   * What it does for a token that is limited to some sources and destinations. `part`: it works on what limited.ts
+   * leaves of the services, where nothing else is found. `nothing`, and unless it is given: it is refused.
+   */
+  forLimited?: 'part' | 'nothing'
   params?: ParamsSchema
   query?: QuerySchema
   body?: z.ZodType

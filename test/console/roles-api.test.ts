@@ -36,8 +36,12 @@ test('a reader sees no contents and changes nothing, and an operator changes no 
     await holder(console, 'hands', 'operator'),
   ]
   const session = await reader.calls('GET', '/session')
-  assert.deepEqual(session.body, { name: 'eyes', role: 'reader' })
-  assert.deepEqual(await console.ok(200, 'GET', '/session'), { name: 'ADMIN_TOKEN', role: 'admin' })
+  assert.deepEqual(session.body, { name: 'eyes', role: 'reader', only: null })
+  assert.deepEqual(await console.ok(200, 'GET', '/session'), {
+    name: 'ADMIN_TOKEN',
+    role: 'admin',
+    only: null,
+  })
 
   const forbidden: [who: typeof reader, method: string, path: string, json: unknown, needed: Role][] = [
     [reader, 'GET', '/dead-letters/0-0', undefined, 'operator'],

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Caller } from '../../operators/operation.ts'
-import { isTokenForm } from '../../operators/tokens/tokens.ts'
+import { hashOfToken, isTokenForm } from '../../operators/tokens/tokens.ts'
 import type { AccessTokens } from '../../core/access/tokens.ts'
 
 /** The write key of an Authorization header: `Basic base64(key:)`, as some SDKs have it without the colon. */
@@ -34,6 +34,9 @@ export type TokenVerdict = { caller: Caller } | { refused: TokenRefusal }
 /** The name of the token that the console is started with. No other can have it: their names are in small letters. */
 export const adminTokenName = 'ADMIN_TOKEN'
 
+/** The holder of ADMIN_TOKEN. */
+export const adminCaller: Caller = { name: adminTokenName, role: 'admin', only: null }
+
 /**
  * Compares a token with ADMIN_TOKEN and those of the settings (null while there are none to look at). In
  * constant time for each, of the token's length too: what is compared are digests.
@@ -45,16 +48,17 @@ export function tokenCheck(
   const digest = (text: string) => createHash('sha256').update(text).digest()
   const right = digest(adminToken)
   return (given) => {
-    const hash = digest(given)
-    if (timingSafeEqual(hash, right)) return { caller: { name: adminTokenName, role: 'admin' } }
+    const plain = digest(given)
+    if (timingSafeEqual(plain, right)) return { caller: adminCaller }
     const known = tokens()
     if (known === null) return { refused: isTokenForm(given) ? 'unknown' : 'wrong' }
     let caller: Caller | null = null
-    for (const { id, role, hash: text, revokedAt } of known.values()) {
+    for (const { id, role, only, hash: text, revokedAt } of known.values()) {
       const kept = Buffer.from(text, 'base64url')
+      const hash = only === null ? plain : Buffer.from(hashOfToken(given, only), 'base64url')
       // Whoever writes to the settings can write anything.
       if (revokedAt !== null || kept.length !== hash.length) continue
-      if (timingSafeEqual(hash, kept)) caller = { name: id, role }
+      if (timingSafeEqual(hash, kept)) caller = { name: id, role, only }
     }
     return caller ? { caller } : { refused: 'wrong' }
   }

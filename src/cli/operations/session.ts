@@ -63,7 +63,7 @@ const begin = (operation: Operation, asked: AskedOperation, options: OperationOp
     return operation.handle(
       {
         ...given,
-        caller: { name: commandActor(), role: 'admin' },
+        caller: { name: commandActor(), role: 'admin', only: null },
         session: noSession,
         lines: asked.lines ?? nothing(),
         contentType: asked.contentType ?? null,
@@ -119,6 +119,7 @@ interface RefusedBody {
 }
 
 const noSession: SessionGate = {
+  companyLogin: null,
   begin: () => Promise.reject(new PostriderError('invariant', 'a command has no session')),
   endingCookie: () => '',
 }

@@ -1,3 +1,4 @@
+import type { Reach } from '../access/reach.ts'
 import type { Role } from '../access/roles.ts'
 import type { ComputationKind, SyncMode } from '../audience/computations.ts'
 import type { AcknowledgementCommand } from '../problems/acknowledgement.ts'
@@ -51,7 +52,7 @@ export interface Resealed {
 
 /** `hash` as AccessToken has it; `at` is in epoch milliseconds. */
 export type TokenCommand =
-  | { type: 'create_token'; id: string; role: Role; hash: string; at: number }
+  | { type: 'create_token'; id: string; role: Role; only: Reach; hash: string; at: number }
   | { type: 'revoke_token'; id: string; at: number }
 
 export type ComputationCommand = { kind: ComputationKind; id: string } & (

@@ -1,18 +1,39 @@
 import { z } from 'zod'
+import { maxReach } from '../../core/access/reach.ts'
 import { roles } from '../../core/access/roles.ts'
 import { wrongField } from '../check.ts'
-import { operation, type Operation } from '../operation.ts'
+import { operation, type Caller, type Operation } from '../operation.ts'
 
 export const sessionSchema = z
   .object({
-    name: z.string().describe('Of the token; `ADMIN_TOKEN` is the one that the console was started with.'),
+    name: z
+      .string()
+      .describe(
+        'Of the token; `ADMIN_TOKEN` is the one that the console was started with. `oidc:ada@example.com` is a person who logged in by the company’s own.',
+      ),
     role: z.enum(roles),
+    only: z
+      .array(z.string())
+      .max(maxReach)
+      .nullable()
+      .describe('The sources and destinations that it is for; null for all.'),
   })
   .meta({ id: 'Session' })
+
+const sessionView = ({ name, role, only }: Caller) => ({ name, role, only: only && [...only] })
 
 const startedSchema = z
   .object({ ...sessionSchema.shape, expiresAt: z.iso.datetime() })
   .meta({ id: 'StartedSession' })
+
+export const loginWaysSchema = z
+  .object({
+    company: z
+      .string()
+      .nullable()
+      .describe('The host of the issuer by whom people can log in, at `/login/start`; null for tokens only.'),
+  })
+  .meta({ id: 'LoginWays' })
 
 const loginBody = z
   .strictObject({
@@ -26,11 +47,24 @@ export const sessionOperations: Operation[] = [
     id: 'showSession',
     route: 'GET /session',
     command: null,
-    summary: 'The token that this request carries, itself or by its session: its name and role',
+    summary: 'Who sends this request, by its token or its session: name and role',
     role: 'reader',
-    success: { status: 200, description: 'Whose token it is.', schema: sessionSchema },
-    async handle({ caller: { name, role } }) {
-      return { status: 200, body: { name, role } }
+    forLimited: 'part',
+    success: { status: 200, description: 'Who it is.', schema: sessionSchema },
+    async handle({ caller }) {
+      return { status: 200, body: sessionView(caller) }
+    },
+  }),
+  operation({
+    id: 'showLoginWays',
+    route: 'GET /session/ways',
+    command: null,
+    summary: 'How a browser can log in, beside a token',
+    role: 'reader',
+    isOpen: true,
+    success: { status: 200, description: 'The ways.', schema: loginWaysSchema },
+    async handle({ session }) {
+      return { status: 200, body: { company: session.companyLogin } }
     },
   }),
   operation({
@@ -57,7 +91,7 @@ export const sessionOperations: Operation[] = [
       return {
         status: 200,
         headers: { 'Set-Cookie': cookie },
-        body: { name: caller.name, role: caller.role, expiresAt: new Date(expiresAt).toISOString() },
+        body: { ...sessionView(caller), expiresAt: new Date(expiresAt).toISOString() },
       }
     },
   }),
@@ -67,9 +101,10 @@ export const sessionOperations: Operation[] = [
     command: null,
     summary: 'Log a browser out: its cookie is taken away',
     role: 'reader',
+    forLimited: 'part',
     success: { status: 200, description: 'Whose session it was.', schema: sessionSchema },
-    async handle({ caller: { name, role }, session }) {
-      return { status: 200, headers: { 'Set-Cookie': session.endingCookie() }, body: { name, role } }
+    async handle({ caller, session }) {
+      return { status: 200, headers: { 'Set-Cookie': session.endingCookie() }, body: sessionView(caller) }
     },
   }),
 ]

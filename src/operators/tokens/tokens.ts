@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { operation, type Operation } from '../operation.ts'
 import { page, pageOf, pageQuery } from '../schemas.ts'
+import { maxReach, reachPattern, type Reach } from '../../core/access/reach.ts'
 import { roles } from '../../core/access/roles.ts'
 import type { AccessToken } from '../../core/access/tokens.ts'
 import { type SettingKind, settingIn, idParams } from '../settings/setting-operations.ts'
@@ -16,13 +17,21 @@ export const newToken = (): string => prefix + randomBytes(32).toString('base64u
 export const isTokenForm = (text: string): boolean => /^postrider_[\w-]{43}$/.test(text)
 
 /** What is kept of a token (AccessToken.hash). */
-export const hashOfToken = (token: string): string => createHash('sha256').update(token).digest('base64url')
+export const hashOfToken = (token: string, only: Reach = null): string =>
+  createHash('sha256')
+    .update(only === null ? token : [token, ...only].join('\n'))
+    .digest('base64url')
 
 /** A token as it is shown: neither itself nor its hash. */
 const tokenSchema = z
   .object({
     id: z.string().describe('Its name: the actor of what is done with it.'),
     role: z.enum(roles),
+    only: z
+      .array(z.string())
+      .max(maxReach)
+      .nullable()
+      .describe('The sources and destinations that it is for; null for all.'),
     createdAt: z.iso.datetime(),
     revokedAt: z.iso.datetime().nullable().describe('Null while it works.'),
   })
@@ -30,9 +39,10 @@ const tokenSchema = z
 
 export type TokenView = z.output<typeof tokenSchema>
 
-export const tokenView = ({ id, role, createdAt, revokedAt }: AccessToken): TokenView => ({
+export const tokenView = ({ id, role, only, createdAt, revokedAt }: AccessToken): TokenView => ({
   id,
   role,
+  only: only && [...only],
   createdAt: new Date(createdAt).toISOString(),
   revokedAt: revokedAt === null ? null : new Date(revokedAt).toISOString(),
 })
@@ -48,6 +58,14 @@ const createBody = z
   .strictObject({
     id: z.string().describe('Its name: 1-64 of a-z, 0-9, "_" and "-"; never reused.'),
     role: z.enum(roles),
+    only: z
+      .array(z.string().regex(reachPattern))
+      .min(1)
+      .max(maxReach)
+      .optional()
+      .describe(
+        'Only these sources and destinations, by id; `shop-*` for all that begin so. Not for an admin.',
+      ),
   })
   .meta({ id: 'TokenCreate' })
 
@@ -79,10 +97,10 @@ export const tokenOperations: Operation[] = [
     body: createBody,
     refusals: [409],
     success: { status: 201, description: 'The token.', schema: createdTokenSchema },
-    async handle({ body: { id, role } }, { settings, now }) {
+    async handle({ body: { id, role, only = null } }, { settings, now }) {
       const token = newToken()
-      const hash = hashOfToken(token)
-      const state = await settings.execute({ type: 'create_token', id, role, hash, at: now() })
+      const hash = hashOfToken(token, only)
+      const state = await settings.execute({ type: 'create_token', id, role, only, hash, at: now() })
       const view = tokenKind.view(settingIn(tokenKind, state, id))
       return { status: 201, headers: { Location: `/api/v1/tokens/${id}` }, body: { ...view, token } }
     },

@@ -47,7 +47,7 @@ import type {
   systemSchema,
 } from '../../operators/statistics/overview-operations.ts'
 import type { regulationReportSchema, suppressionSchema } from '../../operators/suppression/operations.ts'
-import type { sessionSchema } from '../../operators/tokens/sessions.ts'
+import type { loginWaysSchema, sessionSchema } from '../../operators/tokens/sessions.ts'
 import type { createdTokenSchema, TokenView } from '../../operators/tokens/tokens.ts'
 import type {
   indexProgress,
@@ -62,6 +62,7 @@ export interface ListPage<T> {
 }
 
 export type SessionAnswer = z.output<typeof sessionSchema>
+type LoginWaysAnswer = z.output<typeof loginWaysSchema>
 export type OverviewAnswer = z.output<typeof overviewSchema>
 export type DestinationSummary = OverviewAnswer['destinations'][number]
 export type DestinationAnswer = z.output<typeof destinationSchema>
@@ -107,6 +108,7 @@ export type TokenAnswer = TokenView
 /** Add the routes that a page needs. */
 export interface Routes {
   'GET /session': SessionAnswer
+  'GET /session/ways': LoginWaysAnswer
   'POST /session': SessionAnswer
   'DELETE /session': SessionAnswer
   'GET /overview': OverviewAnswer

@@ -1,6 +1,6 @@
 // Where the page is: path and query of the URL, which is all that says what is shown. Filters live in the query.
 import { computed, signal } from '@preact/signals'
-import { pageAt, type PageName } from '../../console/page-paths.ts'
+import { companyLoginPath, pageAt, type PageName } from '../../console/page-paths.ts'
 import type { IconName } from '../components/icon.tsx'
 
 const read = () => ({ path: location.pathname, search: location.search })
@@ -36,6 +36,7 @@ export function followLinks(): void {
     if (!link || !isPlain || event.defaultPrevented || link.target !== '' || link.hasAttribute('download'))
       return
     if (link.origin !== location.origin || link.pathname.startsWith('/api/')) return
+    if (link.pathname === companyLoginPath) return
     // A place within this page is the browser's.
     if (link.hash !== '' && link.pathname === location.pathname && link.search === location.search) return
     event.preventDefault()
@@ -49,6 +50,8 @@ interface NavigationEntry {
   icon: IconName
   /** Pages that belong to it. */
   includes?: readonly PageName[]
+  /** It is about the whole deployment, and shown to nobody who is limited to a part. */
+  isOfAll?: true
 }
 
 /** What the navigation shows, in the order in which people look. */
@@ -58,9 +61,15 @@ export const navigation: readonly NavigationEntry[] = [
   { page: 'find', label: 'Find a call', icon: 'find' },
   { page: 'deadLetters', label: 'Dead letters', icon: 'letters', includes: ['deadLetter'] },
   { page: 'live', label: 'Live', icon: 'live' },
-  { page: 'audit', label: 'Audit', icon: 'audit' },
+  { page: 'audit', label: 'Audit', icon: 'audit', isOfAll: true },
   { page: 'sources', label: 'Sources', icon: 'sources', includes: ['source', 'sourceEvents'] },
   { page: 'computations', label: 'Audiences and traits', icon: 'people', includes: ['audience', 'trait'] },
-  { page: 'deletions', label: 'Deletions', icon: 'erase', includes: ['deletion', 'suppressions'] },
-  { page: 'system', label: 'System', icon: 'system', includes: ['history', 'tokens'] },
+  {
+    page: 'deletions',
+    label: 'Deletions',
+    icon: 'erase',
+    includes: ['deletion', 'suppressions'],
+    isOfAll: true,
+  },
+  { page: 'system', label: 'System', icon: 'system', includes: ['history', 'tokens'], isOfAll: true },
 ]

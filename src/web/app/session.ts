@@ -1,4 +1,6 @@
 import { signal } from '@preact/signals'
+import type { LoginFault } from '../../core/access/company-roles.ts'
+import type { Reach } from '../../core/access/reach.ts'
 import { includesRole, type Role } from '../../core/access/roles.ts'
 import { ApiFailure, request, whenUnauthorized } from '../api/request.ts'
 import type { SessionAnswer } from '../api/routes.ts'
@@ -8,7 +10,7 @@ export type SessionState =
   | { is: 'asking' }
   | { is: 'none'; why: string | null }
   | { is: 'failed'; failure: ApiFailure }
-  | { is: 'begun'; name: string; role: Role }
+  | { is: 'begun'; name: string; role: Role; only: Reach }
 
 export const session = signal<SessionState>({ is: 'asking' })
 
@@ -17,6 +19,9 @@ export function may(needed: Role): boolean {
   const { value } = session
   return value.is === 'begun' && includesRole(value.role, needed)
 }
+
+/** Whether the session is for some sources and destinations only. */
+export const isLimited = (): boolean => session.value.is === 'begun' && session.value.only !== null
 
 /** Finds out whose session it is. A link that logs in has its code in the fragment, which is sent to no server. */
 export async function findSession(): Promise<void> {
@@ -35,7 +40,20 @@ export async function findSession(): Promise<void> {
       session.value = { is: 'none', why: `The link does not log in: ${failure.message}.` }
     return
   }
+  const fault = /^#login=(\w+)$/.exec(location.hash)?.[1]
+  if (fault !== undefined) history.replaceState(null, '', location.pathname + location.search)
   await attempt(findByCookie)
+  if (fault !== undefined && session.value.is === 'none' && Object.hasOwn(faultWords, fault))
+    session.value = { is: 'none', why: faultWords[fault as LoginFault] }
+}
+
+/** Why a login by the company's own did not come about, where the console said so in the fragment. */
+const faultWords: Record<LoginFault, string> = {
+  away: 'Your company’s login cannot be used right now; the console’s log says why. A token logs in all the same.',
+  refused: 'Your company’s login did not let you in.',
+  wrong:
+    'The login took too long, or is not the one that was begun in this browser. Please begin it once more.',
+  no_role: 'Your company’s login knows you, but you have no role here. Ask whoever runs this console.',
 }
 
 const findByCookie = async () => begun((await request('GET /session')).data)
@@ -51,8 +69,8 @@ export async function logOut(): Promise<void> {
   session.value = { is: 'none', why: null }
 }
 
-function begun({ name, role }: SessionAnswer): void {
-  session.value = { is: 'begun', name, role }
+function begun({ name, role, only }: SessionAnswer): void {
+  session.value = { is: 'begun', name, role, only }
 }
 
 /** Null when it worked. */

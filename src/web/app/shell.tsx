@@ -2,13 +2,14 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { pathTo } from '../../console/page-paths.ts'
+import { nameOfPerson } from '../../core/access/company-roles.ts'
 import { ApiFailure } from '../api/request.ts'
 import { Icon } from '../components/icon.tsx'
 import { say, Toasts } from '../components/notices.tsx'
 import { address, currentPage, navigation } from './address.ts'
 import { PartsMissing } from './parts-missing.tsx'
 import { Search } from './search.tsx'
-import { logOut, session } from './session.ts'
+import { isLimited, logOut, session } from './session.ts'
 
 /** On narrow screens the navigation opens over the page. */
 const isMenuOpen = signal(false)
@@ -43,7 +44,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </header>
       <nav id="navigation" class={isMenuOpen.value ? 'navigation is-open' : 'navigation'} aria-label="Pages">
         <ul>
-          {navigation.map(({ page, label, icon, includes = [] }) => {
+          {navigation.map(({ page, label, icon, includes = [], isOfAll }) => {
+            if (isOfAll && isLimited()) return null
             const here = currentPage.value?.page
             const isHere = here !== undefined && (here === page || includes.includes(here))
             return (
@@ -69,7 +71,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
 /** Whose session it is, and the way out. */
 function Holder() {
   if (session.value.is !== 'begun') return null
-  const { name, role } = session.value
+  const { name, role, only } = session.value
+  const person = nameOfPerson(name)
   const leave = async () => {
     try {
       await logOut()
@@ -80,8 +83,11 @@ function Holder() {
   }
   return (
     <div class="holder">
-      <span class="holder-name" title={`Token ${name}, role ${role}`}>
-        {name}
+      <span
+        class="holder-name"
+        title={`${person === null ? `Token ${name}` : person}, role ${role}${only === null ? '' : `, for ${only.join(', ')} only`}`}
+      >
+        {person ?? name}
         <span class="holder-role">{role}</span>
       </span>
       <button type="button" class="icon-button" aria-label="Log out" title="Log out" onClick={leave}>

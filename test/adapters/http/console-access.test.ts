@@ -43,15 +43,12 @@ async function underTest(t: TestContext, catchUp: () => void = () => {}) {
   for (const name of [...roles, 'revoked'] as const) {
     const token = newToken()
     const role = name === 'revoked' ? 'admin' : name
-    tokens.set(name, { id: name, role, hash: hashOfToken(token), createdAt: 1, revokedAt: null })
+    tokens.set(name, { id: name, role, only: null, hash: hashOfToken(token), createdAt: 1, revokedAt: null })
     holders.push({ name, role: name === 'revoked' ? null : role, token, cookie: null })
   }
-  const cookies = new SessionCookies(adminToken, () => tokens)
+  const cookies = new SessionCookies(adminToken, () => tokens, null)
   for (const holder of holders)
-    if (holder.token !== null)
-      holder.cookie = cookies
-        .begin({ name: holder.name, role: holder.role ?? 'admin' }, Date.now(), false)
-        .cookie.split(';')[0]!
+    if (holder.token !== null) holder.cookie = cookies.begin(holder, Date.now(), false).cookie.split(';')[0]!
   tokens.set('revoked', { ...tokens.get('revoked')!, revokedAt: 2 })
 
   const done = new Map<number, Done>()

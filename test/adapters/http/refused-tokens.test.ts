@@ -28,7 +28,7 @@ test('refusals beyond those that are logged in a minute are summed up in one lin
 test('a token gets its own role, and what stands in the settings as a hash and is none lets nobody in', () => {
   const kept = (id: string, hash: string, revokedAt: number | null = null): [string, AccessToken] => [
     id,
-    { id, role: 'reader', hash, createdAt: 0, revokedAt },
+    { id, role: 'reader', only: null, hash, createdAt: 0, revokedAt },
   ]
   const [token, revoked] = [newToken(), newToken()]
   const tokens = new Map([
@@ -39,8 +39,8 @@ test('a token gets its own role, and what stands in the settings as a hash and i
     kept('ci', hashOfToken(token)),
   ])
   const judge = tokenCheck('the-admin-token', () => tokens)
-  assert.deepEqual(judge(token), { caller: { name: 'ci', role: 'reader' } })
-  assert.deepEqual(judge('the-admin-token'), { caller: { name: 'ADMIN_TOKEN', role: 'admin' } })
+  assert.deepEqual(judge(token), { caller: { name: 'ci', role: 'reader', only: null } })
+  assert.deepEqual(judge('the-admin-token'), { caller: { name: 'ADMIN_TOKEN', role: 'admin', only: null } })
   for (const wrong of [revoked, hashOfToken(token), `${token}x`, 'AAAA'])
     assert.deepEqual(judge(wrong), { refused: 'wrong' })
   const starting = tokenCheck('the-admin-token', () => null)

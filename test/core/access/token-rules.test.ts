@@ -10,6 +10,7 @@ const create = (id: string): SettingsCommand => ({
   type: 'create_token',
   id,
   role: 'reader',
+  only: null,
   hash: 'h',
   at: 1,
 })

@@ -24,6 +24,8 @@ interface OpenOptions {
   token?: string | null
   scheme?: 'light' | 'dark'
   width?: number
+  /** Another host that it may be led to. */
+  otherUrl?: string
 }
 
 /** Opens a page in a fresh context, at `path` of the console. Anything that goes wrong in it fails the test at its end. */
@@ -31,7 +33,7 @@ export async function openPage(
   t: TestContext,
   url: string,
   path: string,
-  { token = adminToken, scheme = 'light', width = 1_440 }: OpenOptions = {},
+  { token = adminToken, scheme = 'light', width = 1_440, otherUrl }: OpenOptions = {},
 ): Promise<WatchedPage> {
   const context = await (
     await browser()
@@ -51,7 +53,7 @@ export async function openPage(
     assert.equal(response.status(), 200)
   }
   const page = await context.newPage()
-  await watch(page, url, faults)
+  await watch(page, otherUrl === undefined ? [url] : [url, otherUrl], faults)
   await page.goto(path)
   return {
     page,
@@ -64,7 +66,7 @@ export async function openPage(
   }
 }
 
-async function watch(page: Page, url: string, faults: string[]): Promise<void> {
+async function watch(page: Page, urls: readonly string[], faults: string[]): Promise<void> {
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning')
       faults.push(`console: ${message.text()} ${message.location().url}`)
@@ -72,7 +74,8 @@ async function watch(page: Page, url: string, faults: string[]): Promise<void> {
   page.on('pageerror', (error) => faults.push(`page: ${error.message}`))
   page.on('request', (request) => {
     const other = request.url()
-    if (!other.startsWith(`${url}/`) && !other.startsWith('data:')) faults.push(`request to ${other}`)
+    if (!urls.some((url) => other.startsWith(`${url}/`)) && !other.startsWith('data:'))
+      faults.push(`request to ${other}`)
   })
   await page.exposeFunction('reportViolation', (text: string) => void faults.push(`CSP: ${text}`))
   // As text: these tests are compiled without the browser's types.

@@ -67,6 +67,7 @@ export function Tokens() {
 const columnsOf = (revoke: (id: string) => void): Column<TokenAnswer>[] => [
   { head: 'Name', isName: true, cell: ({ id }) => <span class="id">{id}</span> },
   { head: 'Role', cell: ({ role }) => role },
+  { head: 'Only', hides: 'narrow', cell: ({ only }) => only?.join(', ') ?? <span class="faint">all</span> },
   {
     head: 'State',
     cell: ({ revokedAt }) => (
@@ -107,9 +108,12 @@ const roles: readonly (readonly [Role, string])[] = [
 function NewToken({ close, made }: { close: () => void; made: (id: string, token: string) => void }) {
   const [id, setId] = useState('')
   const [role, setRole] = useState<Role>('reader')
+  const [only, setOnly] = useState('')
   const token = useRef<string | null>(null)
   const create = async () => {
-    const { data } = await request('POST /tokens', { body: { id, role } })
+    const ids = only.split(/[\s,]+/).filter((each) => each !== '')
+    const limits = ids.length > 0 && { only: ids }
+    const { data } = await request('POST /tokens', { body: { id, role, ...limits } })
     token.current = data.token
   }
   // The dialog closes itself once it has acted; then the token is shown.
@@ -128,6 +132,12 @@ function NewToken({ close, made }: { close: () => void; made: (id: string, token
         hint="Whose it is: the history names it. Up to 64 of a-z, 0-9, “_” and “-”, never used again."
       />
       <Select label="Role" value={role} choices={roles} change={setRole} />
+      <TextField
+        label="Only (optional)"
+        value={only}
+        change={setOnly}
+        hint="Ids of sources and destinations, such as “shop, crm, agency-*”: it sees and does nothing else. Not for admins."
+      />
     </ActionDialog>
   )
 }
