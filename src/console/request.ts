@@ -2,7 +2,7 @@ import { type Readable, PassThrough } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../adapters/log.ts'
 import { checked, answerOf, RequestRefused } from '../operators/check.ts'
-import { settingsFor } from '../operators/destinations/destinations.ts'
+import { servicesFor } from '../operators/limited.ts'
 import type {
   LongAnswer,
   Operation,
@@ -79,7 +79,7 @@ export async function answerRequest(
         stopping,
         gone,
       },
-      { ...found, settings: settingsFor(caller.role, found.settings) },
+      servicesFor(caller, found),
     )
     if ('status' in answer) send(reply, answer)
     else await answerAtLength(answer, operation, request, reply, { ...options, gone })

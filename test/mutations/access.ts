@@ -1,6 +1,9 @@
 import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
 const consoleAccess = 'adapters/http/console-access.test.ts'
+const companyLogin = 'adapters/http/company-login.test.ts'
+const limited = 'console/limited.test.ts'
+const noneOfAnothers = 'no operation shows a limited token anything of another’s, or does anything to it'
 const rolesApi = 'console/roles-api.test.ts'
 const who = 'each change has its actor: the token, also where the work is done deep down'
 const whose = 'a reader sees no contents and changes nothing, and an operator changes no settings'
@@ -63,9 +66,9 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'queries-of-urls-shown-to-a-reader',
-    file: 'src/console/request.ts',
-    find: 'settingsFor(caller.role, found.settings)',
-    replace: "settingsFor('admin', found.settings)",
+    file: 'src/operators/limited.ts',
+    find: 'settingsFor(role, services.settings)',
+    replace: "settingsFor('admin', services.settings)",
     test: {
       file: 'console/shown-urls.test.ts',
       name: 'no answer that a reader gets has what stands in the query of a URL or in a body, whatever it asks for',
@@ -230,6 +233,51 @@ export const access: readonly Mutation[] = [
     test: {
       file: 'core/catalogue/call-shape.test.ts',
       name: 'of a key that is data, such as an address, a number or an id, nothing is kept',
+    },
+  },
+  {
+    id: 'a-login-that-leads-anywhere',
+    file: 'src/console/page/company-login.ts',
+    find: 'return url.pathname + url.search',
+    replace: 'return given as string',
+    test: { file: companyLogin, name: 'a login leads to a page of this console, and to nowhere else' },
+  },
+  {
+    id: 'a-login-begun-elsewhere',
+    file: 'src/console/page/company-login.ts',
+    find: "if (isForeign('GET', request.headers)) return leave(reply, '/')",
+    replace: '',
+    test: { file: companyLogin, name: 'another site cannot begin a login' },
+  },
+  {
+    id: 'an-address-that-is-not-verified',
+    file: 'src/core/access/company-roles.ts',
+    find: "hasForm(email) && isVerified !== false && isVerified !== 'false'",
+    replace: 'hasForm(email)',
+    test: { file: companyLogin, name: 'an address that the issuer has not verified names nobody' },
+  },
+  {
+    id: 'counts-of-anothers',
+    file: 'src/operators/limited.ts',
+    find: 'new Map([...store.sums(kind, period)].filter(([id]) => sees(id)))',
+    replace: 'store.sums(kind, period)',
+    test: { file: limited, name: noneOfAnothers },
+  },
+  {
+    id: 'a-pause-of-anothers',
+    file: 'src/operators/limited.ts',
+    find: 'if (!limitedState(only, settings.state).destinations.has(command.id))',
+    replace: 'if (false)',
+    test: { file: limited, name: noneOfAnothers },
+  },
+  {
+    id: 'the-whole-for-a-limited-token',
+    file: 'src/console/access.ts',
+    find: "caller.only !== null && operation.forLimited !== 'part'",
+    replace: "caller.only !== null && operation.forLimited === 'nothing' && caller.role === 'reader'",
+    test: {
+      file: limited,
+      name: 'what is about the whole deployment is refused to a limited token, with a clear message',
     },
   },
 ]

@@ -21,7 +21,7 @@ export const builtInSource: Source = {
   enabled: true,
 }
 
-type Sources = Pick<SettingsState, 'sources'>
+type Sources = Pick<SettingsState, 'sources' | 'hidesBuiltIn'>
 
 /**
  * Whether the source of this id is the built-in one. A log of an earlier version may hold a source of that id which
@@ -35,8 +35,8 @@ export const sourceOf = (state: Sources, id: string): Source | undefined =>
   state.sources.get(id) ?? (id === builtInSourceId ? builtInSource : undefined)
 
 /** Every source that destinations can subscribe to; the built-in one last. */
-export function allSources({ sources }: Sources): ReadonlyMap<string, Source> {
-  if (sources.has(builtInSourceId)) return sources
+export function allSources({ sources, hidesBuiltIn }: Sources): ReadonlyMap<string, Source> {
+  if (hidesBuiltIn || sources.has(builtInSourceId)) return sources
   return new Map([...sources, [builtInSourceId, builtInSource]])
 }
 

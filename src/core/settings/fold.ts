@@ -38,7 +38,7 @@ export interface AcceptedRequest {
 /** For how long a request's key is remembered: as long as those of deletions are. */
 export const requestsKeptMs = 40 * 24 * 3_600_000
 
-type PartOfState = Exclude<keyof SettingsAggregate, 'version'>
+type PartOfState = Exclude<keyof SettingsAggregate, 'version' | 'hidesBuiltIn'>
 
 /** One thing that an accepted event changed. */
 export interface TouchedSetting {

@@ -150,6 +150,8 @@ export interface SettingsState {
   /** Events accepted so far, in the whole log. */
   version: number
   sources: ReadonlyMap<string, Source>
+  /** As a limited token sees it: the built-in source is about all destinations. */
+  hidesBuiltIn?: true
   destinations: ReadonlyMap<string, Destination>
   /** Audiences and computed traits, by id; deleted ones too. */
   computations: Computations

@@ -168,6 +168,7 @@ function operationsOf(kind: ComputationKind, name: string): Operation[] {
       route: `GET ${path}`,
       command: `${pathOf(name).slice(1)} show`,
       role: 'reader',
+      forLimited: 'part',
       summary: kind === 'audience' ? 'One audience, with the number of its members' : 'One computed trait',
       params: idParams,
       success: { status: 200, description: 'With its count.', schema: countedComputationSchema },

@@ -88,6 +88,7 @@ export const auditOperations: Operation[] = [
     route: 'GET /audit',
     command: 'audits show',
     role: 'reader',
+    forLimited: 'nothing',
     summary: 'The last verdict on whether every call is accounted for',
     description: 'Of the last audit that was run by the API, on a console that shares this one’s store.',
     success: {
@@ -106,6 +107,7 @@ export const auditOperations: Operation[] = [
     route: 'POST /audit',
     command: 'audit',
     role: 'operator',
+    forLimited: 'nothing',
     summary: 'Check that every call is accounted for',
     description: 'As `postrider audit` does. It ends when its sender goes away. One runs at a time.',
     query: z.strictObject(periodShape),

@@ -90,6 +90,7 @@ export const catalogueOperations: Operation[] = [
     route: 'GET /events',
     command: 'events list',
     role: 'operator',
+    forLimited: 'part',
     summary: 'Which events come in at a source',
     description:
       'Event names, how often and when they came in. Counted in the index that `GET /messages/{id}` uses. Progress ' +
@@ -119,6 +120,7 @@ export const catalogueOperations: Operation[] = [
     command: 'events show',
     flags: { name: 'event' },
     role: 'operator',
+    forLimited: 'part',
     summary: 'The fields of one event',
     description:
       'Each with its types and in how many calls it was. No values are kept. Found as `GET /events` finds it.',
@@ -165,6 +167,7 @@ export const catalogueOperations: Operation[] = [
     route: 'GET /events/export',
     command: 'events export',
     role: 'operator',
+    forLimited: 'part',
     summary: 'Schemas of what comes in, or of what a destination gets',
     description:
       '`json-schema`: the calls of a source. `asyncapi`: AsyncAPI 3.0 of the webhooks that a destination gets, with its ' +

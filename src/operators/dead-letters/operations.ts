@@ -104,6 +104,7 @@ export const deadLetterOperations: Operation[] = [
     route: 'GET /dead-letters',
     command: 'dead-letters list',
     role: 'reader',
+    forLimited: 'part',
     summary: 'What finally failed, the newest first',
     description:
       'A page may have fewer items than its limit, or none, where much had to be looked through; `next` goes on.',
@@ -130,6 +131,7 @@ export const deadLetterOperations: Operation[] = [
     route: 'GET /dead-letters/groups',
     command: 'dead-letters groups',
     role: 'reader',
+    forLimited: 'part',
     summary: 'How many failed alike: by reason, last status and destination',
     description: 'Reads all dead letters since `since`, which may take long where there are many.',
     limit: longReads,
@@ -152,6 +154,7 @@ export const deadLetterOperations: Operation[] = [
     route: 'GET /dead-letters/{id}',
     command: 'dead-letters show',
     role: 'operator',
+    forLimited: 'part',
     summary: 'All that is known of one: attempts, last response, body',
     description: 'By the id of a delivery, all dead letters are read.',
     limit: longReads,

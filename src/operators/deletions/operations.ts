@@ -115,6 +115,7 @@ export const deletionOperations: Operation[] = [
     route: 'GET /deletions',
     command: 'deletions list',
     role: 'reader',
+    forLimited: 'nothing',
     summary: 'The deletion requests of the last 40 days',
     query: pageQuery.extend({
       state: stateSchema.optional().describe('Only those in this state.'),
@@ -166,6 +167,7 @@ export const deletionOperations: Operation[] = [
     route: 'GET /deletions/{id}',
     command: 'deletions show',
     role: 'reader',
+    forLimited: 'nothing',
     summary: 'One request, and what became of its delete calls',
     params,
     success: { status: 200, description: 'The request.', schema: deletionStatusSchema },
@@ -178,6 +180,7 @@ export const deletionOperations: Operation[] = [
     route: 'GET /users/{id}/erasures',
     command: 'users erasures',
     role: 'operator',
+    forLimited: 'part',
     summary: 'Whether and when a user was erased, by source',
     description:
       'What came in before such a time is not delivered any more; what comes in later is. Empty: no request of the last ' +

@@ -232,6 +232,7 @@ export const destinationOperations: Operation[] = [
     command: 'destinations preview',
     flags: updateFlags,
     role: 'operator',
+    forLimited: 'part',
     summary: 'What a change does to the requests of the newest ten calls; nothing is changed or sent',
     description:
       'Takes what a change of the destination takes. The calls are the newest ones that it would get, of the last few thousand records.',
@@ -256,6 +257,7 @@ export const destinationOperations: Operation[] = [
     route: 'POST /destinations/{id}/test',
     command: 'destinations test',
     role: 'operator',
+    forLimited: 'part',
     summary: 'Send one sample call to each URL, once, enabled or not, from the console and with its settings',
     params: idParams,
     body: sampleTerms,
@@ -364,6 +366,7 @@ export const pauseOperations: Operation[] = [
     route: 'POST /destinations/{id}/pause',
     command: 'destinations pause',
     role: 'operator',
+    forLimited: 'part',
     summary: 'Hold its calls, for a while or until it is resumed',
     description:
       'Nothing is attempted meanwhile: calls and retries that come due are held, and are sent after the pause. One that ' +
@@ -389,6 +392,7 @@ export const pauseOperations: Operation[] = [
     route: 'POST /destinations/{id}/resume',
     command: 'destinations resume',
     role: 'operator',
+    forLimited: 'part',
     summary: 'End its pause',
     params: idParams,
     hasPrecondition: true,

@@ -7,6 +7,7 @@ export const infrastructureOperations: Operation[] = [
     route: 'GET /infrastructure',
     command: 'infrastructure',
     role: 'reader',
+    forLimited: 'nothing',
     summary: 'Kafka, the schema registry and the topics: whether they answer, and what is wrong with them',
     success: { status: 200, description: 'Their state now.', schema: infrastructureSchema },
     async handle(_, { infrastructure }) {

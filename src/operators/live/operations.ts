@@ -74,6 +74,7 @@ export const tailOperations = [
     command: 'tail',
     flags: { type: 'types', event: 'events' },
     role: 'operator',
+    forLimited: 'part',
     summary: 'Its calls as they come in',
     description:
       `Streams the calls of this source that reach Kafka from now on, a line of JSON each, until you go away. At most ` +

@@ -85,6 +85,7 @@ export const planOperations: Operation[] = [
     route: 'GET /plans/{id}',
     command: 'plans show',
     role: 'reader',
+    forLimited: 'part',
     summary: 'One plan',
     params: idParams,
     success,
@@ -132,6 +133,7 @@ export const planOperations: Operation[] = [
     route: 'GET /plan-violations',
     command: 'plans violations',
     role: 'reader',
+    forLimited: 'part',
     summary: 'What calls violate their plans, the most frequent first',
     description:
       'By event, path and rule, of the last 9 days, a few seconds behind. A process that dies can leave a second of them ' +
@@ -167,6 +169,7 @@ export const planOperations: Operation[] = [
     command: 'plans draft',
     // It has names of events and properties, as they were sent.
     role: 'operator',
+    forLimited: 'nothing',
     summary: 'A plan made from calls that came in',
     description:
       'Of each property the types that it had, required where it was always there. The calls that it was made from do not ' +

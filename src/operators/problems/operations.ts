@@ -60,6 +60,7 @@ export const problemOperations: Operation[] = [
     route: 'GET /problems',
     command: 'problems list',
     role: 'reader',
+    forLimited: 'part',
     summary: 'What needs somebody, the worst first',
     description:
       'Made from what is known now: a problem ends when what it is about ends. One that was acknowledged stays in the list, ' +
@@ -74,6 +75,7 @@ export const problemOperations: Operation[] = [
     route: 'POST /problems/{id}/acknowledge',
     command: 'problems acknowledge',
     role: 'operator',
+    forLimited: 'nothing',
     summary: 'Say that somebody has seen it: it needs nobody until it changes',
     params: z.object({ id: z.string().describe('Its id, as the list has it.') }),
     success: { status: 200, description: 'The problem, seen.', schema: problemSchema },

@@ -255,6 +255,7 @@ export const replayJobOperations: Operation[] = [
     route: 'GET /replays',
     command: 'replays list',
     role: 'reader',
+    forLimited: 'part',
     summary: 'All replays of the last 30 days',
     query: pageQuery.extend({
       destination: z
@@ -281,6 +282,7 @@ export const replayJobOperations: Operation[] = [
     command: 'replay',
     flags: termsFlags,
     role: 'operator',
+    forLimited: 'part',
     summary: 'Send calls of the past to a destination, or dead letters again',
     description:
       'Of calls, reads `analytics.calls` again and delivers what the destination has not had, by today’s settings, in ' +
@@ -313,6 +315,7 @@ export const replayJobOperations: Operation[] = [
     command: null,
     flags: termsFlags,
     role: 'operator',
+    forLimited: 'part',
     summary: 'What a replay would send',
     description: 'Reads as a replay does, and sends nothing.',
     limit: longReads,
@@ -333,6 +336,7 @@ export const replayJobOperations: Operation[] = [
     route: 'GET /replays/{id}',
     command: 'replays show',
     role: 'reader',
+    forLimited: 'part',
     summary: 'A replay, and how far it is',
     params: idParams,
     success: { status: 200, description: 'The replay.', schema: statusSchema },
@@ -347,6 +351,7 @@ export const replayJobOperations: Operation[] = [
       route: `POST /replays/{id}/${turn}`,
       command: `replays ${turn}`,
       role: 'operator',
+      forLimited: 'part',
       ...texts[turn],
       params: idParams,
       refusals: [409],

@@ -51,6 +51,7 @@ export const settingsOperations: Operation[] = [
     summary: 'Who changed what of the settings, and when, the newest first',
     description: 'The whole log of the settings is read for each page.',
     role: 'reader',
+    forLimited: 'nothing',
     limit: longReads,
     query: z.strictObject({
       source: z.string().optional().describe('Only changes of this source.'),
@@ -75,6 +76,7 @@ export const settingsOperations: Operation[] = [
     summary: 'Plans, sources, destinations, audiences and traits, as `apply` takes them',
     description: 'Secrets are references to variables.',
     role: 'reader',
+    forLimited: 'nothing',
     success: { status: 200, description: 'All of them.', schema: exportSchema },
     async handle(_, { settings: { state } }) {
       return { status: 200, body: { version: state.version, settings: exportedSettings(state) } }

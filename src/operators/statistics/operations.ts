@@ -126,6 +126,7 @@ export const attemptOperations: Operation[] = [
     route: 'GET /attempts',
     command: 'attempts',
     role: 'reader',
+    forLimited: 'part',
     // To a reader no answer says what a user did: also not by what is missing in it.
     queryRoles: { user: 'operator' },
     summary: 'Requests to URLs that failed, the newest first',
@@ -271,6 +272,7 @@ export const statsOperations: Operation[] = [
     route: 'GET /stats',
     command: 'stats total',
     role: 'reader',
+    forLimited: 'part',
     summary: 'All sources and destinations together, over time',
     description:
       'What collectors took and refused, what became of deliveries, and how URLs answered. `planned` and what follows also ' +
@@ -287,6 +289,7 @@ export const statsOperations: Operation[] = [
     route: 'GET /destinations/{id}/stats',
     command: 'stats destination',
     role: 'reader',
+    forLimited: 'part',
     summary: 'What became of its deliveries, and how its URLs answer, over time',
     description: 'Counts of the ledger by the time at which they were committed.',
     params: idParams,
@@ -322,6 +325,7 @@ export const statsOperations: Operation[] = [
     route: 'GET /sources/{id}/stats',
     command: 'stats source',
     role: 'reader',
+    forLimited: 'part',
     summary: 'What collectors took and refused of it, over time',
     description:
       'Only of calls that came to a collector. The source `unknown` stands for requests without a known write key.',

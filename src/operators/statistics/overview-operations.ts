@@ -132,6 +132,7 @@ export const overviewOperations: Operation[] = [
     route: 'GET /overview',
     command: 'overview',
     role: 'reader',
+    forLimited: 'part',
     summary: 'How all of it is now: rates, destinations, sources, backlog',
     query: z.strictObject({
       window: z
@@ -212,6 +213,7 @@ export const systemOperations: Operation[] = [
     route: 'GET /system',
     command: 'system',
     role: 'reader',
+    forLimited: 'nothing',
     summary: 'All processes: what they run, which partitions they read, how they pace each URL',
     description: 'By the heartbeats of the last day.',
     success: {

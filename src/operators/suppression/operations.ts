@@ -78,6 +78,7 @@ export const suppressionOperations: Operation[] = [
     command: 'suppressions list',
     flags: { userId: 'user' },
     role: 'reader',
+    forLimited: 'nothing',
     summary: 'The suppressed users, the oldest first',
     query: pageQuery.extend({ userId: z.string().optional().describe('Only this user.') }),
     success: { status: 200, description: 'A page of them.', schema: pageOf(suppressionSchema) },

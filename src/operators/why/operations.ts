@@ -151,6 +151,7 @@ export const messageOperations: Operation[] = [
     route: 'GET /messages/{id}',
     command: 'why',
     role: 'reader',
+    forLimited: 'part',
     summary: 'The life of one call: where it went, each attempt, what became of it',
     description:
       'Looked up in an index that follows the topics whenever it is asked: the first time takes as long as reading ' +
@@ -177,6 +178,7 @@ export const messageOperations: Operation[] = [
     route: 'GET /messages/{id}/body',
     command: 'messages body',
     role: 'operator',
+    forLimited: 'part',
     summary: 'What a call says',
     description:
       'Found as `GET /messages/{id}` finds it. Calls that a deletion request covers are not shown.',
@@ -228,6 +230,7 @@ export const userOperations: Operation[] = [
     route: 'GET /users/{id}/messages',
     command: 'users messages',
     role: 'operator',
+    forLimited: 'part',
     summary: 'The calls of one user, the newest first',
     description:
       'By userId; by anonymousId where a call has no userId. Found in the index that `GET /messages/{id}` uses, as ' +
