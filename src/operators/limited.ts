@@ -4,9 +4,9 @@ import { builtInSourceId } from '../core/call/built-in-source.ts'
 import { noneText } from '../core/delivery/dead-letter-filter.ts'
 import { reaches } from '../core/access/reach.ts'
 import type { ReplayRange } from '../core/replay/replay-job.ts'
-import type { Heartbeat } from '../core/ledger/heartbeat.ts'
-import type { Trace } from '../core/ledger/trace.ts'
+import type { Finish, Trace } from '../core/ledger/trace.ts'
 import type { SettingsState } from '../core/settings/settings.ts'
+import type { SeenProcess } from '../core/statistics/rollup-fold.ts'
 import { PostriderError } from '../errors.ts'
 import type { EventCatalogue } from './catalogue/catalogue.ts'
 import { wrongField } from './check.ts'
@@ -17,7 +17,6 @@ import type { Replays, ReplayStatus } from './replay/replays.ts'
 import type { ConsoleServices } from './services.ts'
 import type { SettingsWriter } from './settings/writer.ts'
 import type { RollupPeriod, StatisticsStore } from './statistics/series.ts'
-import type { SeenProcess } from './statistics/processes.ts'
 import type { MessagePorts } from './why/facts.ts'
 
 type Sees = (id: string) => boolean
@@ -203,7 +202,11 @@ function limitedMessages(only: readonly string[], ports: MessagePorts): MessageP
           (trace) => trace.kind !== 'planned' || trace.sourceId === null || sees(trace.sourceId),
         )
       if (!isOwn) return { ...facts, calls: [], omitted: 0, traces: [] }
-      return { ...facts, traces: facts.traces.flatMap((trace) => ownTrace(sees, trace) ?? []) }
+      return {
+        ...facts,
+        traces: facts.traces.flatMap((trace) => ownTrace(sees, trace) ?? []),
+        finish: (place) => ownFinish(sees, facts.finish(place)),
+      }
     },
     async callsOfUser(userId, before, limit, options) {
       const found = await ports.callsOfUser(userId, before, limit, options)
@@ -221,6 +224,19 @@ function ownTrace(sees: Sees, trace: Trace): Trace | null {
   if (trace.kind === 'planned')
     return { ...trace, plan: trace.plan.filter(({ destinationId }) => sees(destinationId)) }
   return trace.destinationId === null || sees(trace.destinationId) ? trace : null
+}
+
+/** Of what was held, and of what a tally counts by destination. */
+function ownFinish(sees: Sees, { finished, tally }: Finish): Finish {
+  if (tally === null) return { finished, tally }
+  return {
+    finished,
+    tally: {
+      ...tally,
+      counts: tally.counts.filter(({ destinationId }) => destinationId === null || sees(destinationId)),
+      held: tally.held.filter(({ destinationId }) => sees(destinationId)),
+    },
+  }
 }
 
 const limitedCatalogue = (sees: Sees, catalogue: EventCatalogue): EventCatalogue => ({
@@ -323,7 +339,7 @@ function totalsOf(
 }
 
 /** That it works, and how it paces what is the holder's: how much of everything waits is the deployment's. */
-function ownProcess<T extends { heartbeat: Heartbeat }>(sees: Sees, seen: T & SeenProcess): T & SeenProcess {
+function ownProcess(sees: Sees, seen: SeenProcess): SeenProcess {
   const { heartbeat } = seen
   return {
     ...seen,

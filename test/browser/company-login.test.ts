@@ -122,6 +122,10 @@ test('people log in with their company’s account, in the browser', async (t) =
     await page.waitForSelector(heading('Destinations'))
     await page.getByText('crm').first().waitFor()
     assert.doesNotMatch(await page.content(), /zeta/)
+    await page.getByRole('link', { name: 'Overview' }).click()
+    await page.waitForSelector(heading('Overview'))
+    await page.getByText('as far as you are shown it').waitFor()
+    assert.doesNotMatch(await page.content(), /zeta|7777/)
     const pages = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()
     assert.deepEqual(
       pages.filter((label) => ['Audit', 'Deletions', 'System'].includes(label.trim())),
@@ -129,6 +133,17 @@ test('people log in with their company’s account, in the browser', async (t) =
     )
     assert.ok(pages.length >= 6)
     forgive(watched)
+  })
+
+  await t.test('a limited token is made in the page, which shows its limits', async (t) => {
+    const { page } = await openPage(t, url, '/system/tokens')
+    await page.getByRole('button', { name: 'New token' }).click()
+    await page.getByLabel('Name').fill('agency')
+    await page.getByLabel('Only (optional)').fill('shop, crm agency-*')
+    await assertAccessible(page)
+    await page.getByRole('button', { name: 'Create token' }).click()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('cell', { name: 'shop, crm, agency-*' }).waitFor()
   })
 
   await t.test('while the issuer is away, the page says so and takes a token', async (t) => {

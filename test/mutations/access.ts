@@ -264,6 +264,13 @@ export const access: readonly Mutation[] = [
     test: { file: limited, name: noneOfAnothers },
   },
   {
+    id: 'what-was-held-of-anothers',
+    file: 'src/operators/limited.ts',
+    find: 'held: tally.held.filter(({ destinationId }) => sees(destinationId)),',
+    replace: '',
+    test: { file: limited, name: noneOfAnothers },
+  },
+  {
     id: 'a-pause-of-anothers',
     file: 'src/operators/limited.ts',
     find: 'if (!limitedState(only, settings.state).destinations.has(command.id))',

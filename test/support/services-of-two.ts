@@ -228,7 +228,15 @@ const messages = {
           detail: `by ${destinationId}`,
         })),
       ]),
-      finish: () => ({ finished: false, tally: null }),
+      finish: () => ({
+        finished: true,
+        tally: {
+          ...{ at: now, owner: 'member/1', records: 1, counts: [] },
+          held: destinationIds.map((destinationId) => ({
+            ...{ destinationId, pauseId: `pause-${destinationId}`, urlId: null },
+          })),
+        },
+      }),
       ownerOf: async () => null,
     }
   },
@@ -272,6 +280,9 @@ export function servicesOfTwo(more: readonly SettingsCommand[] = []): {
     rules: noRules,
     authorAfter: () => null,
     catchUp: async () => {},
+    async execute(command: SettingsCommand) {
+      return (await this.perform(command)).state
+    },
     async perform(command: SettingsCommand, { check }: PerformOptions = {}) {
       check?.(state)
       const decision = decide(command, state)

@@ -4,7 +4,7 @@ import { durationText } from '../../../core/duration.ts'
 import { useLive } from '../../api/live.ts'
 import type { UserMessageAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
-import { may } from '../../app/session.ts'
+import { isLimited, may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Empty, Failure, Loading, Stale, Progress, NoValue } from '../../components/notices.tsx'
@@ -180,7 +180,7 @@ export function NotFound({
 
 /** How far back a search can look. */
 function Kept() {
-  const { data } = useLive('GET /infrastructure', {}, 0)
+  const { data } = useLive('GET /infrastructure', {}, 0, !isLimited())
   const kept = keptIn.flatMap(([name, what]) => {
     const ms = data?.topics.find((topic) => topic.name.endsWith(name))?.retentionMs
     return typeof ms === 'number' && ms > 0 ? [`${what} for ${durationText(ms)}`] : []

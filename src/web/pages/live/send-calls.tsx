@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { useLive } from '../../api/live.ts'
 import type { SourceAnswer } from '../../api/routes.ts'
+import { isLimited } from '../../app/session.ts'
 import { Choice, TextField } from '../../components/fields.tsx'
 import { CopyButton } from '../../components/text.tsx'
 import { snippets, type SnippetKind } from './snippets.ts'
@@ -16,7 +17,7 @@ const isWide = () => matchMedia('(min-width: 1100px)').matches
 
 /** The write key of a source, and what to paste to send it a call. */
 export function SendCalls({ source: { id, writeKey } }: { source: SourceAnswer }) {
-  const system = useLive('GET /system', {}, 0)
+  const system = useLive('GET /system', {}, 0, !isLimited())
   const [given, setGiven] = useState<string | null>(null)
   const [kind, setKind] = useState<SnippetKind>('curl')
   const [isOpen] = useState(isWide)

@@ -1,5 +1,6 @@
 import { useLive } from '../../api/live.ts'
 import type { AuditAnswer, OverviewAnswer, ProblemsAnswer } from '../../api/routes.ts'
+import { isLimited } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { countOf } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
@@ -17,7 +18,7 @@ export function Overview() {
   const live = useLive('GET /overview', asked)
   const problems = useLive('GET /problems', {})
   const stats = useLive('GET /stats', hour, 15_000)
-  const audit = useLive('GET /audit', {}, 30_000)
+  const audit = useLive('GET /audit', {}, 30_000, !isLimited())
   const reload = () => {
     for (const each of [live, problems]) each.reload()
   }
@@ -87,6 +88,7 @@ function Headline({
 }
 
 function AuditText({ audit }: { audit: AuditAnswer | null }) {
+  if (isLimited()) return <>as far as you are shown it</>
   if (!audit) return <>the last audit is not known</>
   if (audit.isRunning) return <>an audit is running</>
   if (!audit.last) return <>no audit was run yet</>

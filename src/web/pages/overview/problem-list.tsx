@@ -4,7 +4,7 @@ import { linkTo, pathTo } from '../../../console/page-paths.ts'
 import { isWell } from '../../../core/statistics/health.ts'
 import { request, requestWithProgress } from '../../api/request.ts'
 import type { DestinationSummary, ProblemAnswer } from '../../api/routes.ts'
-import { may } from '../../app/session.ts'
+import { isLimited, may } from '../../app/session.ts'
 import { PauseDialog, ResumeDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
 import { countOf } from '../../components/figures.ts'
@@ -135,7 +135,7 @@ function ProblemRow({ problem, destination, act, reload }: RowProps) {
       }
     >
       <Actions problem={problem} destination={destination} act={act} />
-      {!seen && may('operator') && <Acknowledge problem={problem} reload={reload} />}
+      {!seen && may('operator') && !isLimited() && <Acknowledge problem={problem} reload={reload} />}
     </Row>
   )
 }
