@@ -6,6 +6,7 @@ import { openIdentityProvider } from '../adapters/http/identity-provider.ts'
 import { urlAt } from '../adapters/http/serving.ts'
 import { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
 import { markForCompaction, type MarkTimes } from '../adapters/kafka/write/compaction-marks.ts'
+import { variables } from '../config/variables.ts'
 import { ConsoleCounts } from '../adapters/metrics/console-metrics.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
 import { currentActor } from '../operators/settings/writer.ts'
@@ -52,6 +53,11 @@ export function openConsole(options: OpenConsoleOptions): ListeningPart<ConsoleC
     throw usageError(
       'ADMIN_TOKEN is not set, and the console lets nobody in without one: set it to a long random text (openssl rand -hex 32)',
     )
+  const { companyLogin } = config
+  if (companyLogin !== null && companyLogin.clientSecret === null)
+    throw usageError(
+      `CONSOLE_OIDC_CLIENT_SECRET is not set, and nobody can log in by CONSOLE_OIDC_ISSUER without it; it takes ${variables.CONSOLE_OIDC_CLIENT_SECRET.takes}`,
+    )
   const counts = new ConsoleCounts()
   const lives = new PartLives('console', log, () => assemble(options))
   counts.auditIntervalMs = config.auditIntervalMs
@@ -63,9 +69,9 @@ export function openConsole(options: OpenConsoleOptions): ListeningPart<ConsoleC
       token: adminToken,
       version,
       loginCode: options.loginCode ?? null,
-      companyLogin: config.companyLogin && {
-        settings: config.companyLogin,
-        provider: openIdentityProvider(config.companyLogin),
+      companyLogin: companyLogin && {
+        settings: companyLogin,
+        provider: openIdentityProvider(companyLogin),
       },
       operations,
       services: () => lives.ready?.services ?? null,

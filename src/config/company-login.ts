@@ -6,7 +6,8 @@ import { variables, type Values, type VariableName } from './variables.ts'
 export interface CompanyLogin {
   issuer: string
   clientId: string
-  clientSecret: string
+  /** Null where the process was not given it: only consoles need it. */
+  clientSecret: string | null
   scope: string
   /** The claim that roles come from. */
   rolesClaim: string
@@ -16,19 +17,14 @@ export interface CompanyLogin {
   consoleUrl: string
 }
 
-const needed = [
-  'CONSOLE_OIDC_ISSUER',
-  'CONSOLE_OIDC_CLIENT_ID',
-  'CONSOLE_OIDC_CLIENT_SECRET',
-  'CONSOLE_OIDC_ROLES',
-] as const
+const needed = ['CONSOLE_OIDC_ISSUER', 'CONSOLE_OIDC_CLIENT_ID', 'CONSOLE_OIDC_ROLES'] as const
 
-/** A line for each variable that is missing. */
+/** A line for each variable that is missing. The parts of a deployment share their settings, but not this secret. */
 export function companyLoginProblems(
   values: Partial<Values>,
   spell: (name: VariableName) => string,
 ): string[] {
-  if (needed.every((name) => values[name] === null)) return []
+  if ([...needed, 'CONSOLE_OIDC_CLIENT_SECRET' as const].every((name) => values[name] === null)) return []
   return ([...needed, 'CONSOLE_URL'] as const)
     .filter((name) => values[name] === null)
     .map((name) => `${spell(name)} is not set; it takes ${variables[name].takes}`)
@@ -40,7 +36,7 @@ export function companyLoginOf(values: Values): CompanyLogin | null {
   return {
     issuer,
     clientId: values.CONSOLE_OIDC_CLIENT_ID!,
-    clientSecret: values.CONSOLE_OIDC_CLIENT_SECRET!,
+    clientSecret: values.CONSOLE_OIDC_CLIENT_SECRET,
     scope: values.CONSOLE_OIDC_SCOPE,
     rolesClaim: values.CONSOLE_OIDC_ROLES_CLAIM,
     roles: values.CONSOLE_OIDC_ROLES!,

@@ -171,9 +171,52 @@ test('a token that a command makes works until a command revokes it, and is list
   assert.match(await run('revoke', 'shell'), /^revokedAt: 20\S+Z$/m)
   assert.equal(await statusNow(), 401)
   const [, line] = (await run('list')).split('\n')
-  assert.match(line!, /^shell +reader +20\S+Z +20\S+Z$/)
+  assert.match(line!, /^shell +reader +- +20\S+Z +20\S+Z$/)
   const unknown = await runCommand(t, deployment, '', 'tokens', 'revoke', 'nobody')
   assert.deepEqual([unknown.status, unknown.stderr], [1, 'postrider: token "nobody" does not exist\n'])
+})
+
+test('a command limits a token, and the API shows it its part alone', async (t) => {
+  const deployment = await deploy(t)
+  await deployment.destination({ urls: ['http://127.0.0.1:9/'] })
+  const console = await startConsole(deployment)
+  await console.ok(201, 'POST', '/sources', { id: 'web', name: 'Web' })
+  const made = await runCommand(
+    ...([t, deployment, '', 'tokens', 'create', '--name', 'agency', '--role', 'operator'] as const),
+    ...(['--only', 'web,agency-*', '--only', 'none'] as const),
+  )
+  assert.equal(made.status, 0, made.stderr)
+  const token =
+    /^token "agency" created, with the role operator for web, agency-\*, none only; it is shown this once: (\S+)\n$/.exec(
+      made.stdout,
+    )?.[1]
+  assert.ok(token, made.stdout)
+  const calls = (method: string, path: string) =>
+    console.call(method, path, { headers: { authorization: `Bearer ${token}` } })
+  await until(async () => (await calls('GET', '/session')).status === 200, 10_000)
+  const { data } = (await calls('GET', '/sources')).body as { data: { id: string }[] }
+  assert.deepEqual(
+    data.map(({ id }) => id),
+    ['web'],
+  )
+  assert.equal((await calls('GET', '/destinations/crm')).status, 404)
+  for (const path of [
+    '/overview',
+    '/problems',
+    '/dead-letters',
+    '/dead-letters/groups',
+    '/stats',
+    '/replays',
+  ])
+    assert.doesNotMatch((await calls('GET', path)).text, /crm|"shop"/, path)
+  assert.equal((await calls('GET', '/system')).status, 403)
+  assert.equal((await calls('POST', '/destinations/crm/pause')).status, 404)
+  const refused = await runCommand(
+    ...([t, deployment, '', 'tokens', 'create', '--name', 'boss', '--role', 'admin'] as const),
+    ...(['--only', 'web'] as const),
+  )
+  assert.equal(refused.status, 2)
+  assert.match(refused.stderr, /a token that is limited is a reader or an operator/)
 })
 
 test('each change has its actor: the token, also where the work is done deep down', async (t) => {

@@ -45,6 +45,7 @@ const cases: Record<string, object> = {
     secrets: {
       secretsKey: { name: 'keys', key: 'k' },
       adminToken: { name: 'keys', key: 't' },
+      consoleOidcClientSecret: { name: 'oidc', key: 'client-secret' },
       kafkaPassword: { name: 'kafka', key: 'password' },
       kafkaOauthClientSecret: { name: 'oauth', key: 'client-secret' },
       registryPassword: { name: 'registry', key: 'password' },
@@ -206,6 +207,9 @@ test('each part gets the secrets that it needs, by reference, and no manifest ho
   ]
   assert.deepEqual(secretPaths('everything', 'Deployment', 'collector'), kafka)
   assert.deepEqual(secretPaths('everything', 'Job', 'setup'), kafka)
+  const ofOidc = (part: string) =>
+    secretPaths('everything', 'Deployment', part).includes('console-oidc-client-secret')
+  assert.deepEqual([ofOidc('console'), ofOidc('forwarder')], [true, false])
   assert.ok(![...rendered.values()].flat().some(({ kind }) => kind === 'Secret'))
 })
 

@@ -93,7 +93,7 @@ async function discover({ issuer, clientId, clientSecret }: CompanyLogin): Promi
   const authentication: oidc.ClientAuth = (server, ...rest) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
     const secret = methods.includes('client_secret_basic') ? oidc.ClientSecretBasic : oidc.ClientSecretPost
-    return secret(clientSecret)(server, ...rest)
+    return secret(clientSecret!)(server, ...rest)
   }
   const execute = [oidc.enableNonRepudiationChecks]
   if (issuer.startsWith('http:')) execute.push(oidc.allowInsecureRequests)

@@ -68,14 +68,20 @@ export const settingsShapes: Readonly<Record<string, CommandShape>> = {
   },
   listTokens: {
     row: {
-      headings: ['NAME', 'ROLE', 'CREATED', 'REVOKED'],
-      of: ({ id, role, createdAt, revokedAt }: TokenView) => [id, role, createdAt, revokedAt ?? '-'],
+      headings: ['NAME', 'ROLE', 'ONLY', 'CREATED', 'REVOKED'],
+      of: ({ id, role, only, createdAt, revokedAt }: TokenView) => [
+        id,
+        role,
+        only?.join(',') ?? '-',
+        createdAt,
+        revokedAt ?? '-',
+      ],
     },
     none: 'no tokens but ADMIN_TOKEN; `postrider tokens create --help` shows how to add one',
   },
   createToken: {
-    text: ({ id, role, token }: TokenView & { token: string }) =>
-      `token "${id}" created, with the role ${role}; it is shown this once: ${token}`,
+    text: ({ id, role, only, token }: TokenView & { token: string }) =>
+      `token "${id}" created, with the role ${role}${only ? ` for ${only.join(', ')} only` : ''}; it is shown this once: ${token}`,
   },
   rotateSecrets: { text: rotationText, hasFailed: rotationProblems },
   listSettingsHistory: { item: entryText, none: 'no such change' },
