@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { deploy } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
@@ -369,7 +370,7 @@ test('a create with an Idempotency-Key is done once across consoles and restarts
 
 test('a sample call reports each URL, and a change through the API takes effect in a running forwarder', async (t) => {
   const deployment = await deploy(t)
-  const { ok } = await startConsole(deployment)
+  const { ok, call } = await startConsole(deployment)
   const [good, bad] = [await startReceiver(t), await startReceiver(t)]
   bad.answer({ status: 404 })
   await ok(201, 'POST', '/sources', { id: 'shop', name: 'Shop' })
@@ -392,6 +393,38 @@ test('a sample call reports each URL, and a change through the API takes effect 
     [2, 'status_4xx', 404],
     [3, 'blocked', null],
   ])
+
+  // Before it is created: sent as it would be, with its secret, and nothing of it is kept.
+  const { version } = deployment.settings.state
+  bad.answer({ status: 422, body: 'no such field' })
+  const draft = {
+    id: 'new',
+    name: 'New',
+    sourceIds: ['shop'],
+    urls: [{ url: bad.url }],
+    sharedSecret: 's3cret',
+  }
+  const body = { ...draft, method: 'PUT', call: { type: 'track', userId: 'ada', event: 'Paid' } }
+  const before = bad.requests.length
+  const shown = await ok(200, 'POST', '/destinations/test', { ...body, dryRun: true })
+  assert.equal(bad.requests.length, before)
+  const sent = await ok(200, 'POST', '/destinations/test', body)
+  const [request] = bad.requests.slice(before)
+  const [{ request: first }, { request: second, response }] = [shown, sent].map(
+    ({ data }) => (data as { request: { body: string }; response: string }[])[0]!,
+  ) as [{ request: { body: string } }, { request: { body: string }; response: string }]
+  assert.equal(request!.method, 'PUT')
+  assert.equal(request!.body, second.body)
+  assert.match(first.body, /"event":"Paid"/)
+  const signature = createHmac('sha1', 's3cret').update(request!.body).digest('hex')
+  assert.equal(request!.headers['x-signature'], signature)
+  assert.deepEqual([sent.succeeded, response], [false, 'no such field'])
+  const refused = await call('POST', '/destinations/test', {
+    json: { ...draft, id: 'crm', urls: [{ url: 'nowhere' }] },
+  })
+  assert.deepEqual([refused.status, fieldsOf(refused.body).includes('urls.0.url')], [400, true], refused.text)
+  assert.equal(deployment.settings.state.version, version)
+  assert.ok(!JSON.stringify([shown, sent]).includes('s3cret'))
 
   const forwarder = await deployment.forwarder()
   const moved = await startReceiver(t)

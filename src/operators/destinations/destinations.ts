@@ -184,6 +184,7 @@ export const sampleView = ({ number, url, request, outcome }: SampleResult) => (
   status: outcome?.status ?? null,
   durationMs: outcome === null ? null : Math.round(outcome.durationMs),
   detail: outcome?.detail ?? null,
+  response: outcome?.body ? Buffer.from(outcome.body).toString() : null,
 })
 
 /** White space is no part of a URL that can be set: what a reader exports cannot be applied by mistake. */

@@ -17,7 +17,7 @@ import type { HeaderEdit, SettingsCommand } from '../../core/settings/commands.t
 import { optionsShape, givenOptions, type OptionsEdit } from '../../core/settings/destination-options.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
 import { maxPemBytes } from '../../core/settings/login.ts'
-import type { Destination, LoginName } from '../../core/settings/settings.ts'
+import type { Destination, LoginName, SettingsAggregate } from '../../core/settings/settings.ts'
 import { decide } from '../../core/settings/decide.ts'
 import { evolve } from '../../core/settings/events.ts'
 import { SettingsRefused } from '../settings/writer.ts'
@@ -139,21 +139,24 @@ export const destinationUpdate = z
   })
   .meta({ id: 'DestinationUpdate' })
 
-const sampleTerms = z
-  .strictObject({
-    call: z
-      .record(z.string(), z.unknown())
-      .meta({ maxProperties: maxCallFields })
-      .optional()
-      .describe('A call as SDKs send it, with its `type`; without, a `track` call of ours.'),
-    messageId: z
-      .string()
-      .max(maxMessageIdLength)
-      .optional()
-      .describe('In place of `call`: one that came in. Found as `GET /messages/{id}` finds it.'),
-    dryRun: z.boolean().default(false).describe('Send nothing, and show the requests.'),
-  })
-  .meta({ id: 'SampleTerms' })
+const sampleShape = {
+  call: z
+    .record(z.string(), z.unknown())
+    .meta({ maxProperties: maxCallFields })
+    .optional()
+    .describe('A call as SDKs send it, with its `type`; without, a `track` call of ours.'),
+  messageId: z
+    .string()
+    .max(maxMessageIdLength)
+    .optional()
+    .describe('In place of `call`: one that came in. Found as `GET /messages/{id}` finds it.'),
+  dryRun: z.boolean().default(false).describe('Send nothing, and show the requests.'),
+}
+const sampleTerms = z.strictObject(sampleShape).meta({ id: 'SampleTerms' })
+
+const newSampleTerms = z
+  .strictObject({ ...destinationCreate.shape, ...sampleShape })
+  .meta({ id: 'NewDestinationTest' })
 
 export const sampleOutcomes = z
   .object({
@@ -167,6 +170,10 @@ export const sampleOutcomes = z
         status: z.number().int().nullable().describe('The HTTP status; null when none came.'),
         durationMs: z.number().int().nullable(),
         detail: z.string().nullable(),
+        response: z
+          .string()
+          .nullable()
+          .describe('The first 2 KB of the body of a response that was no success; null without one.'),
       }),
     ),
   })
@@ -201,29 +208,7 @@ export const destinationOperations: Operation[] = [
       enable: { summary: 'Send to it again, also to URLs that were gone' },
       disable: { summary: 'Send it nothing' },
     },
-    create(body, { settings, secrets, now }) {
-      const { id, name, sourceIds, urls, sharedSecret = null, enabled, anyKey } = body
-      const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
-      const command = {
-        type: 'create_destination',
-        id,
-        name,
-        sourceIds,
-        urls: urls.map(({ url }) => url),
-        headers: headerEdits(urls, sealer),
-        sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
-        login: loginEdit(body, sealer, now()),
-        options: optionsEdit(body),
-        enabled,
-      } as const
-      const asked = {
-        ...command,
-        sharedSecret: command.sharedSecret?.fingerprint,
-        login: Object.entries(command.login ?? {}).map(([name, value]) => [name, value?.fingerprint]),
-        headers: command.headers.map(({ value, ...header }) => ({ ...header, value: value?.fingerprint })),
-      }
-      return { command, asked, check: sealer.check }
-    },
+    create: creationOf,
     update: changeOf,
   }),
   operation({
@@ -241,14 +226,9 @@ export const destinationOperations: Operation[] = [
     body: destinationUpdate,
     success: { status: 200, description: 'The requests before and after it.', schema: previewSchema },
     async handle({ params: { id }, body, gone }, services) {
-      const { settings } = services
-      const { state } = settings
-      const destination = settingIn(destinationKind, state, id)
+      const destination = settingIn(destinationKind, services.settings.state, id)
       const { command, check } = changeOf(id, body, services)
-      check?.(state)
-      const decision = decide(command, state, settings.rules)
-      if (!decision.accepted) throw new SettingsRefused(decision.faults)
-      const after = decision.event && evolve(state, decision.event).destinations.get(id)
+      const after = decided(command, check, services)?.destinations.get(id)
       return { status: 200, body: await previewOf(destination, after ?? destination, services, gone) }
     },
   }),
@@ -262,25 +242,86 @@ export const destinationOperations: Operation[] = [
     params: idParams,
     body: sampleTerms,
     success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
-    async handle({ params: { id }, body: { call: given, messageId, dryRun }, gone }, services) {
-      const { settings, sendSample, now } = services
-      const destination = settingIn(destinationKind, settings.state, id)
-      if (given && messageId !== undefined) throw refusedCall('give it, or the messageId of one, not both')
-      const text =
-        messageId === undefined
-          ? given && JSON.stringify(given)
-          : (await contentsOf(messageId, null, await services.messages(), { signal: gone })).text
-      const call = text === undefined ? undefined : callOf(text, destination, now())
-      const results = await sendSample(destination, { call, dryRun }).catch((error: unknown) => {
-        if (!(error instanceof Unrenderable)) throw error
-        throw refusedCall(`no request can be made of it: ${error.message}`)
-      })
-      const data = results.map(sampleView)
-      const succeeded = dryRun || data.every(({ outcome }) => outcome === 'success')
-      return { status: 200, body: { succeeded, data } }
+    async handle({ params: { id }, body, gone }, services) {
+      const destination = settingIn(destinationKind, services.settings.state, id)
+      return { status: 200, body: await tested(destination, body, services, gone) }
+    },
+  }),
+  operation({
+    id: 'testNewDestination',
+    route: 'POST /destinations/test',
+    command: null,
+    role: 'admin',
+    summary: 'Send one sample call to each URL of a destination that is not created yet',
+    description:
+      'Takes what the creation of the destination takes, beside what a test takes. Nothing is kept of it.',
+    body: newSampleTerms,
+    refusals: [404, 409],
+    success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
+    async handle({ body: { call, messageId, dryRun, ...body }, gone }, services) {
+      const { command, check } = creationOf(body, services)
+      const destination = decided(command, check, services)?.destinations.get(body.id)
+      return { status: 200, body: await tested(destination!, { call, messageId, dryRun }, services, gone) }
     },
   }),
 ]
+
+/** What the settings would be after a command, which is not performed; null where it changes nothing. Throws what refuses it. */
+function decided(
+  command: SettingsCommand,
+  check: (state: SettingsAggregate) => void,
+  { settings: { state, rules } }: ConsoleServices,
+): SettingsAggregate | null {
+  check(state)
+  const decision = decide(command, state, rules)
+  if (!decision.accepted) throw new SettingsRefused(decision.faults)
+  return decision.event && evolve(state, decision.event)
+}
+
+async function tested(
+  destination: Destination,
+  { call: given, messageId, dryRun }: z.output<typeof sampleTerms>,
+  { sendSample, messages, now }: ConsoleServices,
+  gone: AbortSignal,
+): Promise<z.output<typeof sampleOutcomes>> {
+  if (given && messageId !== undefined) throw refusedCall('give it, or the messageId of one, not both')
+  const text =
+    messageId === undefined
+      ? given && JSON.stringify(given)
+      : (await contentsOf(messageId, null, await messages(), { signal: gone })).text
+  const call = text === undefined ? undefined : callOf(text, destination, now())
+  const results = await sendSample(destination, { call, dryRun }).catch((error: unknown) => {
+    if (!(error instanceof Unrenderable)) throw error
+    throw refusedCall(`no request can be made of it: ${error.message}`)
+  })
+  const data = results.map(sampleView)
+  return { succeeded: dryRun || data.every(({ outcome }) => outcome === 'success'), data }
+}
+
+/** What a body of `createDestination` asks for. */
+function creationOf(body: z.output<typeof destinationCreate>, { settings, secrets, now }: ConsoleServices) {
+  const { id, name, sourceIds, urls, sharedSecret = null, enabled, anyKey } = body
+  const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
+  const command = {
+    type: 'create_destination',
+    id,
+    name,
+    sourceIds,
+    urls: urls.map(({ url }) => url),
+    headers: headerEdits(urls, sealer),
+    sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
+    login: loginEdit(body, sealer, now()),
+    options: optionsEdit(body),
+    enabled,
+  } as const
+  const asked = {
+    ...command,
+    sharedSecret: command.sharedSecret?.fingerprint,
+    login: Object.entries(command.login ?? {}).map(([name, value]) => [name, value?.fingerprint]),
+    headers: command.headers.map(({ value, ...header }) => ({ ...header, value: value?.fingerprint })),
+  }
+  return { command, asked, check: sealer.check }
+}
 
 /** What a body of `updateDestination` asks for. */
 function changeOf(
