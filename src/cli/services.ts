@@ -85,7 +85,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     open.defer(() => made.close(0))
     return made
   })
-  const deletions = closing(openDeletions(deployment, settings))
+  const deletions = closing(openDeletions(deployment, { settings, actor: options.actor }))
   const replays = openReplays(deployment, settings, erased)
   const statistics = opened(async () => {
     const made = closing(await openStatistics(deployment))

@@ -32,6 +32,17 @@ test('a deletion over HTTP reaches the receivers of every affected source, and i
   const console = await startConsole(deployment)
   const { call, ok } = console
   assert.deepEqual(await ok(200, 'GET', '/deletions'), { data: [], next: null })
+  const planned = await ok(200, 'POST', '/deletions/dry-run', {
+    userIds: ['ada', 'bob'],
+    sourceIds: ['blog'],
+  })
+  assert.deepEqual(planned, {
+    ...{ users: 2, deleteCalls: 2 },
+    sources: [{ sourceId: 'blog', notified: true }],
+  })
+  const wrong = { json: { userIds: ['ada', 'ada'] } }
+  assert.equal((await call('POST', '/deletions/dry-run', wrong)).status, 400)
+  assert.deepEqual(await ok(200, 'GET', '/deletions'), { data: [], next: null }, 'it was only looked at')
   await deployment.forwarder()
   const made = await call('POST', '/deletions', { json: { userIds: ['ada', 'bob'] } })
   assert.equal(made.status, 201, made.text)
@@ -54,6 +65,8 @@ test('a deletion over HTTP reaches the receivers of every affected source, and i
     }
     return progress.length === 2 && progress.every((each) => each.requested === 2 && each.delivered === 2)
   }, 30_000)
+
+  assert.equal((await ok(200, 'GET', `/deletions/${id}`)).actor, 'ADMIN_TOKEN')
 
   const accept = { accept: 'application/x-ndjson' }
   const some = await call('POST', '/deletions', {

@@ -51,6 +51,7 @@ class Topics {
     }
     return {
       settings: { state: settings, catchUp: async () => {} },
+      actor: () => 'ci',
       erasures: {
         write: (erasures) =>
           step(erasures, (erasure) =>

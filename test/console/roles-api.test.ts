@@ -55,6 +55,8 @@ test('a reader sees no contents and changes nothing, and an operator changes no 
     [reader, 'POST', '/destinations/crm/test', undefined, 'operator'],
     [reader, 'POST', '/destinations/crm/disable', undefined, 'admin'],
     [operator, 'POST', '/destinations/crm/disable', undefined, 'admin'],
+    [operator, 'POST', '/destinations/test', { id: 'n', name: 'N', sourceIds: [], urls: [] }, 'admin'],
+    [operator, 'POST', '/deletions/dry-run', { userIds: ['u'] }, 'admin'],
     [operator, 'PATCH', '/destinations/crm', { name: 'Theirs' }, 'admin'],
     [operator, 'POST', '/sources', { id: 'web', name: 'Web' }, 'admin'],
     [operator, 'POST', '/settings/apply', { settings: {}, dryRun: true }, 'admin'],

@@ -35,7 +35,7 @@ export async function ok(
 /** Deletion requests in this process, which is quicker than a command. */
 export function deletionsIn(deployment: Deployment): OpenDeletions {
   const { settings } = deployment
-  const deletions = openDeletions({ ...deployment, log: silentLog }, settings)
+  const deletions = openDeletions({ ...deployment, log: silentLog }, { settings, actor: () => 'test' })
   deployment.endFirst(() => deletions.close())
   return deletions
 }

@@ -12,6 +12,7 @@ export const someErasure = (given: Partial<Erasure> = {}): Erasure => ({
   total: 1,
   destinationIds: [],
   finished: false,
+  actor: null,
   ...given,
 })
 

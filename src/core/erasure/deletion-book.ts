@@ -6,6 +6,8 @@ export interface RecordedDeletion {
   /** When it was requested, and when the broker got the first of its erasures; epoch milliseconds. */
   at: number
   appendedAt: number
+  /** Who requested it; null where that is not recorded. */
+  actor: string | null
   /** Erasures that it has, and how many of them are there: fewer where it was cut off before it was accepted. */
   total: number
   written: number
@@ -51,12 +53,12 @@ export class DeletionBook {
    * @param appendedAt when the broker got it, epoch milliseconds
    */
   take(erasure: Erasure, appendedAt: number): boolean {
-    const { requestId, sourceId, number, at, total, destinationIds, finished } = erasure
+    const { requestId, sourceId, number, at, total, destinationIds, finished, actor } = erasure
     let entry = this.#entries.get(requestId)
     if (!entry) {
       const counted = number > 0 && total > 0 && total <= maxCounted
       const seen = counted ? new Uint8Array((total >> 3) + 1) : null
-      entry = { requestId, at, appendedAt, total, written: 0, notified: 0, sources: new Map(), seen }
+      entry = { requestId, at, appendedAt, actor, total, written: 0, notified: 0, sources: new Map(), seen }
       this.#entries.set(requestId, entry)
     }
     if (finished) {

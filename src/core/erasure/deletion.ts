@@ -10,6 +10,8 @@ export interface DeletionRequest {
   userIds: readonly string[]
   /** Epoch milliseconds. */
   at: number
+  /** Who made it; null where that is not known. */
+  actor: string | null
 }
 
 /** A source whose calls a request covers. */
@@ -44,14 +46,17 @@ export function affectedSources(
 
 /** What a request first writes: a mark for each user and source, in one fixed order. */
 export function* erasuresOf(
-  { requestId, userIds, at }: DeletionRequest,
+  { requestId, userIds, at, actor }: DeletionRequest,
   sources: readonly AffectedSource[],
 ): Generator<Erasure, void, undefined> {
   const total = userIds.length * sources.length
   let number = 0
   for (const userId of userIds)
     for (const { sourceId, destinationIds } of sources)
-      yield { sourceId, userId, requestId, at, number: ++number, total, destinationIds, finished: false }
+      yield {
+        ...{ sourceId, userId, requestId, at, number: ++number, total, destinationIds },
+        ...{ finished: false, actor },
+      }
 }
 
 /**
@@ -64,7 +69,10 @@ export function finishedNote(
   notified: number,
 ): Erasure {
   const number = notified + 1
-  return { sourceId: '', userId: '', requestId, at, number, total, destinationIds: [], finished: true }
+  return {
+    ...{ sourceId: '', userId: '', requestId, at, number, total, destinationIds: [] },
+    ...{ finished: true, actor: null },
+  }
 }
 
 /** The messageIds of one request's delete calls begin with this. */

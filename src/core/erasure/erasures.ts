@@ -18,6 +18,8 @@ export interface Erasure {
   destinationIds: readonly string[]
   /** No erasure, but the note that the delete calls of those before are all written. Source and user are empty. */
   finished: boolean
+  /** Who requested it; null where that is not recorded. */
+  actor: string | null
 }
 
 /** The key of its record. Ids of sources hold no `/`. */

@@ -43,13 +43,13 @@ const hints: Record<DeletionState, (id: string) => string> = {
   cut_off: () => ': it ended before all of its users were erased; give all of them again',
 }
 
-function statusText({ id, requestedAt, users, state, progress }: Status): string {
+function statusText({ id, requestedAt, actor, users, state, progress }: Status): string {
   const columns: (keyof Counts)[] = ['delivered', 'failed', 'skipped', 'waiting']
   if (progress.some(({ unknown }) => unknown > 0)) columns.push('unknown')
   const countsOf = (counts: Counts) => columns.map((column) => counts[column])
   return [
     `deletion   ${printable(id)}`,
-    `requested  ${requestedAt}`,
+    `requested  ${requestedAt}${actor === null ? '' : ` by ${printable(actor)}`}`,
     `users      ${users}`,
     `state      ${words[state]}${hints[state](id)}`,
     '',

@@ -34,6 +34,8 @@ export interface ResumeReport {
 export interface DeletionSummary {
   requestId: string
   at: number
+  /** Null where it is not recorded. */
+  actor: string | null
   users: number
   /** A request that is being written at this moment is `cut_off` and then `interrupted`, too. */
   state: DeletionState
@@ -69,9 +71,10 @@ export interface Deletions {
 }
 
 // As JSON, for the admin API and `--json` alike.
-export const summaryOf = ({ requestId, at, users, state, sources }: DeletionSummary) => ({
+export const summaryOf = ({ requestId, at, actor, users, state, sources }: DeletionSummary) => ({
   id: requestId,
   requestedAt: new Date(at).toISOString(),
+  actor,
   users,
   state,
   sources,

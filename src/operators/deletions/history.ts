@@ -42,6 +42,8 @@ export interface DeletionPorts {
   openCalls(): DeleteCallSink
   /** The records in `webhooks.deliveries` of calls whose messageIds begin with this prefix. */
   events(messageIdPrefix: string, options: LedgerReadOptions): AsyncIterable<DeliveryEvent>
+  /** Who makes the request that is being worked on. */
+  actor(): string
   /** Lowercase letters, digits and `-`. */
   newRequestId(at: number): string
   /** Epoch milliseconds. */
@@ -114,10 +116,11 @@ export async function showDeletion(
 }
 
 function summaryOf(deletion: RecordedDeletion): DeletionSummary {
-  const { requestId, at, sources } = deletion
+  const { requestId, at, actor, sources } = deletion
   return {
     requestId,
     at,
+    actor,
     users: Math.max(0, ...[...sources.values()].map(({ users }) => users)),
     state: deletionState(deletion),
     sources: [...sources.keys()],

@@ -94,7 +94,10 @@ export interface OpenDeletions extends Deletions {
 }
 
 /** Deletion requests, for commands and API alike. Asks for nothing yet. */
-export function openDeletions(deployment: Context, settings: DeletionPorts['settings']): OpenDeletions {
+export function openDeletions(
+  deployment: Context,
+  { settings, actor }: Pick<DeletionPorts, 'settings' | 'actor'>,
+): OpenDeletions {
   const { config, kafka, log, topics, codecs } = deployment
   const writer = new DeletionWriter({ kafka, topics, codecs, log })
   const recordsOf = (topic: string, { since, signal }: LedgerReadOptions) =>
@@ -107,6 +110,7 @@ export function openDeletions(deployment: Context, settings: DeletionPorts['sett
     })
   const ports: OncePorts = {
     settings,
+    actor,
     erasures: {
       write: (erasures) => writer.writeErasures(erasures),
       async *read(options) {

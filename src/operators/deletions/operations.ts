@@ -6,6 +6,8 @@ import { RequestRefused } from '../check.ts'
 import { operation, type LongAnswer, type Operation } from '../operation.ts'
 import { orderQuery, page, pageOf, pageQuery, requestKey } from '../schemas.ts'
 import { reportOf, statusOf, summaryOf, type DeletionOptions } from './deletions.ts'
+import { plannedDeletion } from './request.ts'
+import { checkUserIds } from './user-ids.ts'
 
 const count = (text: string) => z.number().int().describe(text)
 
@@ -41,11 +43,17 @@ export const deletionReportSchema = z
   })
   .meta({ id: 'DeletionReport' })
 
+const plannedSchema = deletionReportSchema.omit({ id: true }).meta({ id: 'PlannedDeletion' })
+
 const stateSchema = z.enum(deletionStates)
 
 const summaryShape = {
   id: z.string(),
   requestedAt: z.iso.datetime(),
+  actor: z
+    .string()
+    .nullable()
+    .describe('Who requested it: a token by its name, or `cli:user@host`. Null: not recorded.'),
   users: count('Of the source with the most.'),
   state: stateSchema.describe(
     'interrupted: delete calls are missing; resume writes them. cut_off: it ended before all of its users were ' +
@@ -160,6 +168,20 @@ export const deletionOperations: Operation[] = [
           ...(isRepeated && { 'Idempotent-Replayed': 'true' }),
         }),
       }
+    },
+  }),
+  operation({
+    id: 'planDeletion',
+    route: 'POST /deletions/dry-run',
+    command: null,
+    role: 'admin',
+    summary: 'Whom a deletion would erase, and how many delete calls it would write; nothing is changed',
+    body: createBody,
+    refusals: [404],
+    success: { status: 200, description: 'What it would do now.', schema: plannedSchema },
+    async handle({ body }, { settings }) {
+      checkUserIds(body.userIds, (index) => `userIds.${index}`)
+      return { status: 200, body: plannedDeletion(body, settings.state) }
     },
   }),
   operation({

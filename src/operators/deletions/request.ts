@@ -44,7 +44,10 @@ export async function requestDeletion(
   if (options.signal?.aborted)
     throw new PostriderError('conflict', 'the deletion was stopped before it began; nothing was changed')
   const at = ports.now()
-  const request: DeletionRequest = { requestId: ports.newRequestId(at), userIds, at }
+  const request: DeletionRequest = {
+    ...{ requestId: ports.newRequestId(at), userIds, at },
+    actor: ports.actor(),
+  }
   options.onStart?.(request.requestId)
   await erase(ports, request, sources, options)
   await withCalls(ports, request.requestId, (calls) => writeDeletes(calls, request, sources, options))

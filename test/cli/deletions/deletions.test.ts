@@ -98,7 +98,15 @@ test('a request that was interrupted between its erasures and its calls is liste
     ],
   )
   const shown = JSON.parse(await ok(t, deployment, '', 'deletions', 'show', requestId, '--json')) as object
-  assert.deepEqual(Object.keys(shown), ['id', 'requestedAt', 'users', 'state', 'sources', 'progress'])
+  assert.deepEqual(Object.keys(shown), [
+    'id',
+    'requestedAt',
+    'actor',
+    'users',
+    'state',
+    'sources',
+    'progress',
+  ])
   assert.equal((shown as DeletionStatus).state, 'finished')
   assert.equal((await runCommand(t, deployment, '', 'deletions', 'resume', 'nope')).status, 1)
 })

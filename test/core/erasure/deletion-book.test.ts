@@ -5,7 +5,7 @@ import { DeletionBook, deletionState, isUnfinished } from '../../../src/core/era
 import type { Erasure } from '../../../src/core/erasure/erasures.ts'
 import { someErasure } from '../../support/erasures.ts'
 
-const request = { requestId: 'r-1', userIds: ['ada', 'bob'], at: 1_000 }
+const request = { requestId: 'r-1', userIds: ['ada', 'bob'], at: 1_000, actor: 'ci' }
 const sources = [
   { sourceId: 'shop', destinationIds: ['crm'] },
   { sourceId: 'quiet', destinationIds: [] },

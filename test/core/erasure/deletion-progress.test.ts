@@ -16,6 +16,7 @@ const deletion: RecordedDeletion = {
   requestId: 'r-1',
   at: appendedAt,
   appendedAt,
+  actor: null,
   total: 4,
   written: 4,
   notified: 4,

@@ -47,7 +47,12 @@ test('a request for some sources covers exactly these, each once, and the error 
   })
 })
 
-const request = { requestId: 'r-1', userIds: ['ada', 'bob'], at: Date.UTC(2026, 0, 2, 3, 4, 5, 6) }
+const request = {
+  requestId: 'r-1',
+  userIds: ['ada', 'bob'],
+  at: Date.UTC(2026, 0, 2, 3, 4, 5, 6),
+  actor: 'ci',
+}
 
 test('each user is erased at each source, in numbered erasures', () => {
   const { affected } = affectedSources(['shop', 'quiet'], settings)
