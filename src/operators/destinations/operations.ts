@@ -220,7 +220,7 @@ export const destinationOperations: Operation[] = [
     forLimited: 'part',
     summary: 'What a change does to the requests of the newest ten calls; nothing is changed or sent',
     description:
-      'Takes what a change of the destination takes. The calls are the newest ones that it would get, of the last few thousand records.',
+      'Takes what a change of the destination takes; nothing of it shows the requests as they are. The calls are the newest ones that it would get, of the last few thousand records.',
     limit: longReads,
     params: idParams,
     body: destinationUpdate,
@@ -228,7 +228,7 @@ export const destinationOperations: Operation[] = [
     async handle({ params: { id }, body, gone }, services) {
       const destination = settingIn(destinationKind, services.settings.state, id)
       const { command, check } = changeOf(id, body, services)
-      const after = decided(command, check, services)?.destinations.get(id)
+      const after = isChange(body) ? decided(command, check, services)?.destinations.get(id) : null
       return { status: 200, body: await previewOf(destination, after ?? destination, services, gone) }
     },
   }),
@@ -265,6 +265,9 @@ export const destinationOperations: Operation[] = [
     },
   }),
 ]
+
+const isChange = ({ anyKey: _, ...body }: z.output<typeof destinationUpdate>): boolean =>
+  Object.values(body).some((value) => value !== undefined)
 
 /** What the settings would be after a command, which is not performed; null where it changes nothing. Throws what refuses it. */
 function decided(
