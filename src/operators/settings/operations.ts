@@ -8,7 +8,7 @@ import { settingsHistory, historyEntrySchema } from './history.ts'
 import { rotateSecrets } from './secrets.ts'
 import { SettingsRefused } from './writer.ts'
 
-const exportSchema = z
+export const exportSchema = z
   .object({
     version: z.number().int().describe('Of the settings; for `expectedVersion`.'),
     settings: settingsFile,

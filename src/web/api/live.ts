@@ -58,8 +58,10 @@ export function useLive<R extends Route>(
     const next = () => {
       if (document.visibilityState === 'visible') void ask()
     }
+    // What is asked once is not asked again by a look at another window: it may send something.
+    const isRepeated = everyMs > 0
     again.current = () => void ask()
-    document.addEventListener('visibilitychange', next)
+    if (isRepeated) document.addEventListener('visibilitychange', next)
     void ask()
     return () => {
       ending.abort()

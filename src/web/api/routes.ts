@@ -25,6 +25,7 @@ import type {
   deletionResumedSchema,
   deletionSchema,
   deletionStatusSchema,
+  erasuresOfUserSchema,
 } from '../../operators/deletions/operations.ts'
 import type { destinationSchema } from '../../operators/destinations/destinations.ts'
 import type { sampleOutcomes } from '../../operators/destinations/operations.ts'
@@ -33,6 +34,8 @@ import type { Infrastructure } from '../../operators/infrastructure/infrastructu
 import type { problemSchema, problemsSchema } from '../../operators/problems/operations.ts'
 import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
 import type { ViolationView } from '../../operators/plans/operations.ts'
+import type { ApplyReport } from '../../operators/settings/file.ts'
+import type { exportSchema } from '../../operators/settings/operations.ts'
 import type { HistoryEntry } from '../../operators/settings/history.ts'
 import type { SourceView } from '../../operators/sources/sources.ts'
 import type {
@@ -104,6 +107,9 @@ export type SuppressionAnswer = z.output<typeof suppressionSchema>
 export type InfrastructureAnswer = Infrastructure
 export type HistoryAnswer = HistoryEntry
 export type TokenAnswer = TokenView
+export type ExportAnswer = z.output<typeof exportSchema>
+export type ApplyAnswer = ApplyReport
+export type PlannedDeletionAnswer = Omit<z.output<typeof deletionReportSchema>, 'id'>
 
 /** Add the routes that a page needs. */
 export interface Routes {
@@ -115,6 +121,8 @@ export interface Routes {
   'GET /problems': ProblemsAnswer
   'POST /problems/{id}/acknowledge': ProblemAnswer
   'GET /destinations': ListPage<DestinationAnswer>
+  'POST /destinations': DestinationAnswer
+  'POST /destinations/test': SampleAnswer
   'GET /destinations/{id}': DestinationAnswer
   'PATCH /destinations/{id}': DestinationAnswer
   'GET /destinations/{id}/stats': StatsAnswer
@@ -168,11 +176,15 @@ export interface Routes {
   'DELETE /traits/{id}': z.output<typeof computationDeletedSchema>
   'GET /deletions': ListPage<DeletionAnswer>
   'POST /deletions': z.output<typeof deletionReportSchema>
+  'POST /deletions/dry-run': PlannedDeletionAnswer
+  'GET /users/{id}/erasures': z.output<typeof erasuresOfUserSchema>
   'GET /deletions/{id}': DeletionStatusAnswer
   'POST /deletions/{id}/resume': z.output<typeof deletionResumedSchema>
   'GET /suppressions': ListPage<SuppressionAnswer>
   'POST /regulations': z.output<typeof regulationReportSchema>
   'GET /infrastructure': InfrastructureAnswer
+  'GET /settings/export': ExportAnswer
+  'POST /settings/apply': ApplyAnswer
   'GET /settings/history': ListPage<HistoryAnswer>
   'GET /tokens': ListPage<TokenAnswer>
   'POST /tokens': z.output<typeof createdTokenSchema>

@@ -1,11 +1,11 @@
-import { useState, useEffect } from 'preact/hooks'
-import { request, ApiFailure } from '../api/request.ts'
+import { useState } from 'preact/hooks'
+import { request } from '../api/request.ts'
 import type { SampleAnswer, DestinationAnswer } from '../api/routes.ts'
-import { ActionDialog, Dialog } from './dialog.tsx'
+import { ActionDialog } from './dialog.tsx'
 import { Select, TextField } from './fields.tsx'
-import { msText, wordsOf } from './figures.ts'
-import { say, Failure, Loading } from './notices.tsx'
-import { Badge, CopyButton } from './text.tsx'
+import { say } from './notices.tsx'
+import { newSecret } from './random.ts'
+import { CopyButton } from './text.tsx'
 
 const lengths = [
   ['30m', '30 minutes'],
@@ -82,64 +82,6 @@ export const requestText = ({
   body,
 }: SampleAnswer['data'][number]['request']): string =>
   [`${method} ${url}`, ...headers.map(({ name, value }) => `${name}: ${value}`), '', body].join('\n')
-
-/** Sends a sample call to each URL, and shows how each answered. */
-export function TestDialog({ id, close }: { id: string; close: () => void }) {
-  const [result, setResult] = useState<SampleAnswer | null>(null)
-  const [failure, setFailure] = useState<ApiFailure | null>(null)
-  const [count, setCount] = useState(1)
-  useEffect(() => {
-    const ending = new AbortController()
-    setResult(null)
-    setFailure(null)
-    request('POST /destinations/{id}/test', { id, signal: ending.signal }).then(
-      ({ data }) => setResult(data),
-      (error: unknown) => {
-        if (ending.signal.aborted) return
-        if (!(error instanceof ApiFailure)) throw error
-        setFailure(error)
-      },
-    )
-    return () => ending.abort()
-  }, [count])
-  return (
-    <Dialog title={`Test of ${id}`} close={close}>
-      <div aria-live="polite">
-        {failure && <Failure failure={failure} />}
-        {!failure && !result && <Loading what="the outcomes of a sample call" />}
-        {result && (
-          <ul class="outcomes">
-            {result.data.map(({ number, request: sent, outcome, status, durationMs, detail }) => (
-              <li key={number}>
-                <Badge tone={outcome === 'success' ? 'good' : 'bad'} text={wordsOf(outcome!)} />
-                <div>
-                  <p class="id">{sent.url}</p>
-                  <p class="faint foreign">
-                    {status !== null && `Status ${status}, `}
-                    {msText(durationMs!)}
-                    {detail !== null && detail !== `status ${status}` && ` · ${detail}`}
-                  </p>
-                  <details>
-                    <summary>The request</summary>
-                    <pre class="foreign">{requestText(sent)}</pre>
-                  </details>
-                </div>
-              </li>
-            ))}
-          </ul>
-        )}
-      </div>
-      <div class="dialog-buttons">
-        <button type="button" class="button" onClick={() => setCount(count + 1)}>
-          Send again
-        </button>
-        <button type="button" class="button button-primary" onClick={close}>
-          Close
-        </button>
-      </div>
-    </Dialog>
-  )
-}
 
 /** For a destination whose URLs answered 410. */
 export function TryAgainDialog({ id, close }: { id: string; close: () => void }) {
@@ -228,12 +170,4 @@ function RemoveEarlier({ id, fingerprint, close }: { id: string; fingerprint: st
       </p>
     </ActionDialog>
   )
-}
-
-function newSecret(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(32))
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replace(/=+$/, '')
 }

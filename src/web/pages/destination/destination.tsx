@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { healthSentence, isWell } from '../../../core/statistics/health.ts'
 import { useLive } from '../../api/live.ts'
 import type { DestinationAnswer, DestinationSummary } from '../../api/routes.ts'
@@ -10,18 +10,17 @@ import {
   ResumeDialog,
   SecretDialog,
   SwitchDialog,
-  TestDialog,
   TryAgainDialog,
 } from '../../components/destination-dialogs.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Loading, Note } from '../../components/notices.tsx'
+import { Lazy } from '../../components/lazy.tsx'
+import { Note } from '../../components/notices.tsx'
 import { ReplayDialog } from '../../components/replay-dialog.tsx'
 import { HealthBadge, CopyAsCurl } from '../../components/text.tsx'
 import { Ago, Since } from '../../components/time.tsx'
 import { Loaded, Views } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
 import { Activity, Attempts } from './activity.tsx'
-import type { Settings, SettingsProps } from './settings/settings.tsx'
 
 const views = [
   ['activity', 'Activity'],
@@ -30,6 +29,9 @@ const views = [
 ] as const
 type View = (typeof views)[number][0]
 type Act = 'test' | 'pause' | 'resume' | 'switch' | 'replay' | 'secret' | 'try_again'
+
+const settings = () => import('./settings/settings.tsx').then(({ Settings }) => Settings)
+const testDialog = () => import('../../components/test-dialog.tsx').then(({ TestDialog }) => TestDialog)
 
 const nowAsked = { query: { window: '5m' } }
 
@@ -96,23 +98,14 @@ interface ShownProps {
 function Shown({ view, destination, state, tag, act, reload }: ShownProps) {
   if (view === 'attempts') return <Attempts destination={destination} />
   if (view === 'settings')
-    return <LoadedSettings destination={destination} tag={tag} rotate={() => act('secret')} reload={reload} />
-  return <Activity destination={destination} state={state} />
-}
-
-/** The form is much, and most who look at a destination do not want it: it is loaded when it is first shown. */
-function LoadedSettings(props: SettingsProps) {
-  const [loaded, setLoaded] = useState<{ View: typeof Settings | null }>()
-  useEffect(() => {
-    import('./settings/settings.tsx').then(
-      ({ Settings: View }) => setLoaded({ View }),
-      // The console was upgraded since this page was opened, or is away.
-      () => setLoaded({ View: null }),
+    return (
+      <Lazy
+        load={settings}
+        what="the settings"
+        props={{ destination, tag, rotate: () => act('secret'), reload }}
+      />
     )
-  }, [])
-  if (!loaded) return <Loading what="the settings" />
-  const { View } = loaded
-  return View ? <View {...props} /> : <Note tone="warn">The settings cannot be loaded: reload the page.</Note>
+  return <Activity destination={destination} state={state} />
 }
 
 interface ActionsProps {
@@ -207,10 +200,10 @@ function Acting({
   destination: DestinationAnswer
   close: () => void
 }) {
-  const { id, enabled } = destination
+  const { id, enabled, sourceIds } = destination
   switch (act) {
     case 'test':
-      return <TestDialog id={id} close={close} />
+      return <Lazy load={testDialog} what="the test" props={{ id, sourceIds, close }} />
     case 'pause':
       return <PauseDialog id={id} close={close} />
     case 'resume':

@@ -1,16 +1,20 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import type { SourceAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { Select, TextField } from '../../components/fields.tsx'
+import { Lazy } from '../../components/lazy.tsx'
 import { Empty, Note } from '../../components/notices.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
 import { Loaded } from '../../components/views.tsx'
-import { Calls } from './calls.tsx'
-import { SendCalls } from './send-calls.tsx'
-import type { TailFilters } from './tail.ts'
+import type { TailFilters } from '../../components/tail.ts'
+
+// Scripts of their own: other pages show these too.
+const sendCalls = () => import('../../components/send-calls.tsx').then(({ SendCalls }) => SendCalls)
+const calls = () => import('../../components/calls.tsx').then(({ Calls }) => Calls)
 
 const askedSources = { query: { limit: 200 } }
 
@@ -43,9 +47,13 @@ function filtersNow(): TailFilters {
 function None() {
   return (
     <Empty title="There are no sources yet.">
-      <p>
-        Make the first one: <code>npx postrider sources create --id shop --name Shop</code>
-      </p>
+      {may('admin') ? (
+        <a class="button button-primary" href={pathTo('begin')}>
+          Make the first one
+        </a>
+      ) : (
+        <p>Somebody with the role admin can make one.</p>
+      )}
     </Empty>
   )
 }
@@ -86,13 +94,18 @@ function OfSource({ id, known, hasMore }: { id: string; known: readonly SourceAn
       <Loaded live={source} what={`source ${id}`}>
         {(found) => (
           <div class="live">
-            <SendCalls source={found} />
+            <Lazy load={sendCalls} what="the snippets" props={{ source: found }} />
             <div>
               {!found.enabled && (
                 <Note tone="warn">This source is disabled: the collectors refuse its calls.</Note>
               )}
               {may('operator') ? (
-                <Calls key={JSON.stringify([id, filters])} source={id} filters={filters} />
+                <Lazy
+                  key={JSON.stringify([id, filters])}
+                  load={calls}
+                  what="its calls"
+                  props={{ source: id, filters }}
+                />
               ) : (
                 <Note>
                   Calls have contents, which a token with the role reader does not show. An operator’s does.

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
-import { useLive } from '../../api/live.ts'
-import type { SourceAnswer } from '../../api/routes.ts'
-import { isLimited } from '../../app/session.ts'
-import { Choice, TextField } from '../../components/fields.tsx'
-import { CopyButton } from '../../components/text.tsx'
+import { useLive } from '../api/live.ts'
+import type { SourceAnswer } from '../api/routes.ts'
+import { isLimited } from '../app/session.ts'
+import { Choice, TextField } from './fields.tsx'
+import { CopyButton } from './text.tsx'
 import { snippets, type SnippetKind } from './snippets.ts'
 
 const kinds = [
@@ -15,12 +15,18 @@ const kinds = [
 /** Where a screen has room beside the calls. */
 const isWide = () => matchMedia('(min-width: 1100px)').matches
 
+export interface SendCallsProps {
+  source: SourceAnswer
+  /** Whether all of it is shown at first; unless given, where a screen has room for it. */
+  isOpen?: boolean
+}
+
 /** The write key of a source, and what to paste to send it a call. */
-export function SendCalls({ source: { id, writeKey } }: { source: SourceAnswer }) {
+export function SendCalls({ source: { id, writeKey }, isOpen: isOpenFirst }: SendCallsProps) {
   const system = useLive('GET /system', {}, 0, !isLimited())
   const [given, setGiven] = useState<string | null>(null)
   const [kind, setKind] = useState<SnippetKind>('curl')
-  const [isOpen] = useState(isWide)
+  const [isOpen] = useState(() => isOpenFirst ?? isWide())
   if (writeKey === null)
     return (
       <aside class="card send-calls">

@@ -1,6 +1,6 @@
 import { signal, type Signal } from '@preact/signals'
-import { ApiFailure, linesOf, send } from '../../api/request.ts'
-import { membersOf } from '../../components/json-text.ts'
+import { ApiFailure, linesOf, send } from '../api/request.ts'
+import { membersOf } from './json-text.ts'
 
 /** Calls that are held; older ones are forgotten. */
 export const maxHeld = 500

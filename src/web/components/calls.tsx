@@ -1,10 +1,10 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { query, setQuery } from '../../app/address.ts'
-import { Choice } from '../../components/fields.tsx'
-import { countOf, countText, absoluteText } from '../../components/figures.ts'
-import { Icon } from '../../components/icon.tsx'
-import { Empty, Failure } from '../../components/notices.tsx'
-import { Badge, LongText, MessageLink } from '../../components/text.tsx'
+import { query, setQuery } from '../app/address.ts'
+import { Choice } from './fields.tsx'
+import { countOf, countText, absoluteText } from './figures.ts'
+import { Icon } from './icon.tsx'
+import { Empty, Failure } from './notices.tsx'
+import { Badge, LongText, MessageLink } from './text.tsx'
 import { maxHeld, Tail, type TailFilters, type TailState, type TailedCall } from './tail.ts'
 
 /** The tail of one source. Another source or filter makes another one. */
