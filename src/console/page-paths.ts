@@ -4,8 +4,11 @@
  */
 export const pagePaths = {
   overview: '/',
+  begin: '/begin',
   login: '/login',
   destinations: '/destinations',
+  // Not below /destinations: each path there is an id.
+  newDestination: '/new-destination',
   destination: '/destinations/:id',
   find: '/find',
   deadLetters: '/dead-letters',
@@ -23,6 +26,7 @@ export const pagePaths = {
   suppressions: '/suppressions',
   system: '/system',
   history: '/system/history',
+  settingsFile: '/system/settings',
   tokens: '/system/tokens',
 } as const
 

@@ -120,7 +120,8 @@ test('the page around every page', async (t) => {
       const { page } = watched
       await page.locator('main h1, main [role=alert]').first().waitFor()
       // A tail keeps the network busy for as long as it is open.
-      if (path === pagePaths.live) await page.getByText('live', { exact: true }).waitFor()
+      if (path === pagePaths.live || path === pagePaths.begin)
+        await page.getByText('live', { exact: true }).waitFor()
       else await page.waitForLoadState('networkidle')
       const loaded = (await page.evaluate(
         "performance.getEntriesByType('resource').map(({ name, encodedBodySize }) => [name, encodedBodySize])",

@@ -11,6 +11,44 @@ const whose = 'a reader sees no contents and changes nothing, and an operator ch
 /** Who may do what, who did it, and files that are applied. */
 export const access: readonly Mutation[] = [
   {
+    id: 'a-new-destination-tested-by-an-operator',
+    file: 'src/operators/destinations/operations.ts',
+    find: "command: null,\n    role: 'admin',\n    summary: 'Send one sample call to each URL of a destination that is not created yet',",
+    replace:
+      "command: null,\n    role: 'operator',\n    summary: 'Send one sample call to each URL of a destination that is not created yet',",
+    test: { file: rolesApi, name: whose },
+  },
+  {
+    id: 'a-deletion-by-nobody',
+    file: 'src/operators/deletions/request.ts',
+    find: 'actor: ports.actor(),',
+    replace: 'actor: null,',
+    test: {
+      file: 'console/deletions-api.test.ts',
+      name: 'a deletion over HTTP reaches the receivers of every affected source, and its progress can be queried',
+    },
+  },
+  {
+    id: 'a-prototype-in-an-example',
+    file: 'src/web/components/example-call.ts',
+    find: " && !steps.includes('__proto__')",
+    replace: '',
+    test: {
+      file: 'web/example-call.test.ts',
+      name: 'a path that names a prototype changes nothing but the example',
+    },
+  },
+  {
+    id: 'sent-again-by-a-look-at-another-window',
+    file: 'src/web/api/live.ts',
+    find: "if (isRepeated) document.addEventListener('visibilitychange', next)",
+    replace: "document.addEventListener('visibilitychange', next)",
+    test: {
+      file: 'browser/first-webhook.test.ts',
+      name: 'destinations are made, tested and described in the console',
+    },
+  },
+  {
     id: 'a-role-not-asked-for',
     file: 'src/console/access.ts',
     find: 'if (operation && !includesRole(caller.role, roleOf(operation, query)))',

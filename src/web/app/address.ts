@@ -56,8 +56,13 @@ interface NavigationEntry {
 
 /** What the navigation shows, in the order in which people look. */
 export const navigation: readonly NavigationEntry[] = [
-  { page: 'overview', label: 'Overview', icon: 'overview' },
-  { page: 'destinations', label: 'Destinations', icon: 'destinations', includes: ['destination'] },
+  { page: 'overview', label: 'Overview', icon: 'overview', includes: ['begin'] },
+  {
+    page: 'destinations',
+    label: 'Destinations',
+    icon: 'destinations',
+    includes: ['destination', 'newDestination'],
+  },
   { page: 'find', label: 'Find a call', icon: 'find' },
   { page: 'deadLetters', label: 'Dead letters', icon: 'letters', includes: ['deadLetter'] },
   { page: 'live', label: 'Live', icon: 'live' },
@@ -71,5 +76,11 @@ export const navigation: readonly NavigationEntry[] = [
     includes: ['deletion', 'suppressions'],
     isOfAll: true,
   },
-  { page: 'system', label: 'System', icon: 'system', includes: ['history', 'tokens'], isOfAll: true },
+  {
+    page: 'system',
+    label: 'System',
+    icon: 'system',
+    includes: ['history', 'settingsFile', 'tokens'],
+    isOfAll: true,
+  },
 ]

@@ -7,7 +7,10 @@ type Page = ComponentType<PageProps>
 /** Each page by its name in `page-paths.ts`, loaded when it is first gone to. Pages do not know each other. */
 export const pages: Record<Exclude<PageName, 'login'>, () => Promise<Page>> = {
   overview: () => import('./overview/overview.tsx').then(({ Overview }) => Overview),
+  begin: () => import('./begin/begin.tsx').then(({ Begin }) => Begin),
   destinations: () => import('./destinations/destinations.tsx').then(({ Destinations }) => Destinations),
+  newDestination: () =>
+    import('./destination/new-destination.tsx').then(({ NewDestination }) => NewDestination),
   destination: () => import('./destination/destination.tsx').then(({ Destination }) => Destination),
   find: () => import('./find/find.tsx').then(({ FindCall }) => FindCall),
   deadLetters: () => import('./dead-letters/dead-letters.tsx').then(({ DeadLetters }) => DeadLetters),
@@ -25,5 +28,6 @@ export const pages: Record<Exclude<PageName, 'login'>, () => Promise<Page>> = {
   suppressions: () => import('./deletions/suppressions.tsx').then(({ Suppressions }) => Suppressions),
   system: () => import('./system/system.tsx').then(({ System }) => System),
   history: () => import('./system/history.tsx').then(({ History }) => History),
+  settingsFile: () => import('./system/settings-file.tsx').then(({ SettingsFile }) => SettingsFile),
   tokens: () => import('./system/tokens.tsx').then(({ Tokens }) => Tokens),
 }

@@ -2,6 +2,7 @@ import { pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import type { DestinationSummary } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
+import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { compactText, countOf, msText, percentText } from '../../components/figures.ts'
@@ -25,6 +26,11 @@ export function Destinations() {
     <>
       <PageTitle title="Destinations">
         <CopyAsCurl route="GET /overview" asked={asked} />
+        {may('admin') && (
+          <a class="button button-primary" href={pathTo('newDestination')}>
+            New destination
+          </a>
+        )}
       </PageTitle>
       <Loaded live={live} what="destinations">
         {({ destinations }) =>
@@ -38,9 +44,13 @@ export function Destinations() {
 function None() {
   return (
     <Empty title="There are no destinations yet.">
-      <p>
-        Make the first one: <code>npx postrider destinations create --help</code>
-      </p>
+      {may('admin') ? (
+        <a class="button button-primary" href={pathTo('newDestination')}>
+          Make the first one
+        </a>
+      ) : (
+        <p>Somebody with the role admin can make one.</p>
+      )}
     </Empty>
   )
 }

@@ -1,9 +1,11 @@
+import { pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import type { AuditAnswer, OverviewAnswer, ProblemsAnswer } from '../../api/routes.ts'
-import { isLimited } from '../../app/session.ts'
+import { isLimited, may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { countOf } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
+import { Note } from '../../components/notices.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
@@ -32,6 +34,7 @@ export function Overview() {
           <Loaded live={live} what="the overview">
             {(overview) => (
               <>
+                {overview.destinations.length === 0 && may('admin') && <BeginHere />}
                 <Headline {...found} overview={overview} audit={audit.data} />
                 {found.problems.length > 0 && (
                   <ProblemList
@@ -50,6 +53,19 @@ export function Overview() {
     </>
   )
 }
+
+/** Nothing goes anywhere yet. */
+const BeginHere = () => (
+  <Note>
+    <p>
+      Postrider takes the calls of your applications, and sends each one as a signed request to the addresses
+      that you name.
+    </p>
+    <a class="button button-primary" href={pathTo('begin')}>
+      Begin with the first webhook
+    </a>
+  </Note>
+)
 
 function Headline({
   headline,

@@ -6,6 +6,7 @@ import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { compactText, countText, wordsOf } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
+import { Lazy } from '../../components/lazy.tsx'
 import { NoValue } from '../../components/notices.tsx'
 import { optionFields } from '../../components/options.ts'
 import { Plot } from '../../components/plot.tsx'
@@ -16,6 +17,8 @@ import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
 import { SourceBadge, WriteKey } from './parts.tsx'
 import { Violations } from './violations.tsx'
+
+const sendCalls = () => import('../../components/send-calls.tsx').then(({ SendCalls }) => SendCalls)
 
 /** One source: its write key, options and destinations, and what of it was taken, refused and against its plan in the last day. */
 export function Source({ params }: PageProps) {
@@ -41,12 +44,20 @@ export function Source({ params }: PageProps) {
             Watch its calls
           </a>
         )}
+        {data && may('admin') && (
+          <a class="button" href={linkTo('newDestination', { source: id })}>
+            Send its calls on …
+          </a>
+        )}
         <CopyAsCurl route="GET /sources/{id}" asked={{ id }} />
       </PageTitle>
       <Loaded live={live} what={`source ${id}`}>
         {(source) => (
           <>
             <Facts source={source} />
+            {!source.builtIn && (
+              <Lazy load={sendCalls} what="how to send it calls" props={{ source, isOpen: false }} />
+            )}
             {/* Collectors never see the calls of the built-in one. */}
             {!source.builtIn && <LastDay id={id} />}
             {source.plan !== null && <Violations id={id} plan={source.plan} />}

@@ -97,7 +97,7 @@ function columnsOf(
   counts: ReadonlyMap<string, Counts> | null,
   ask: (asked: Asked) => void,
 ): Column<SourceAnswer>[] {
-  const figure = (id: string, field: 'accepted' | 'refused') => {
+  const figure = (id: string, field: 'accepted' | 'refused' | 'flagged') => {
     if (counts === null) return <NotKnown why="The statistics are not read yet" />
     const count = counts.get(id)?.[field] ?? 0
     return <span class={field === 'refused' && count > 0 ? 'is-bad' : ''}>{compactText(count)}</span>
@@ -116,6 +116,7 @@ function columnsOf(
     { head: 'State', cell: (source) => <SourceBadge source={source} /> },
     { head: 'Accepted, 24 h', isNumber: true, hides: 'narrow', cell: ({ id }) => figure(id, 'accepted') },
     { head: 'Refused, 24 h', isNumber: true, hides: 'narrow', cell: ({ id }) => figure(id, 'refused') },
+    { head: 'Flagged, 24 h', isNumber: true, hides: 'medium', cell: ({ id }) => figure(id, 'flagged') },
     {
       head: 'Quota',
       isNumber: true,

@@ -7,6 +7,7 @@ export const SystemTabs = () => (
     tabs={[
       { page: 'system', text: 'Processes and Kafka' },
       { page: 'history', text: 'Settings history' },
+      { page: 'settingsFile', text: 'Settings as code' },
       ...(may('admin') ? [{ page: 'tokens' as const, text: 'Tokens' }] : []),
     ]}
   />

@@ -3,7 +3,6 @@ import type { DestinationAnswer } from '../../../api/routes.ts'
 import {
   editedOption,
   emptyMeans,
-  linesOf,
   optionFields,
   optionValue,
   type EditedOption,
@@ -13,7 +12,7 @@ const fields = optionFields.destination
 
 export type Draft = {
   name: string
-  sourceIds: string
+  sourceIds: readonly string[]
   urls: readonly string[]
 } & { [O in (typeof fields)[number]['name']]: EditedOption }
 
@@ -22,9 +21,18 @@ export type DraftField = keyof Draft
 export const draftOf = (destination: DestinationAnswer): Draft =>
   ({
     name: destination.name,
-    sourceIds: destination.sourceIds.join('\n'),
+    sourceIds: destination.sourceIds,
     urls: destination.urls.map(({ url }) => url),
     ...Object.fromEntries(fields.map((field) => [field.name, editedOption(field, destination[field.name])])),
+  }) as unknown as Draft
+
+/** One that is not there yet: each option has its default. */
+export const newDraft = (sourceIds: readonly string[]): Draft =>
+  ({
+    name: '',
+    sourceIds,
+    urls: [''],
+    ...Object.fromEntries(fields.map((field) => [field.name, editedOption(field, field.fallback)])),
   }) as unknown as Draft
 
 const optionOf = new Map(fields.map((field) => [field.name as string, field]))
@@ -34,7 +42,7 @@ function apiValue(field: DraftField, draft: Draft): unknown {
   const option = optionOf.get(field)
   if (option) return optionValue(option, draft[option.name])
   if (field === 'name') return draft.name.trim()
-  if (field === 'sourceIds') return linesOf(draft.sourceIds)
+  if (field === 'sourceIds') return draft.sourceIds
   return draft.urls
     .map((url) => url.trim())
     .filter(Boolean)

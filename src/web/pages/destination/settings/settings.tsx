@@ -21,6 +21,8 @@ import {
 import { FormFields } from './form-fields.tsx'
 import { RequestPreview } from './request-preview.tsx'
 
+export { NewForm } from './new-form.tsx'
+
 export interface SettingsProps {
   destination: DestinationAnswer
   tag: string | null
