@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startScene } from '../support/browser/scene.ts'
@@ -165,16 +166,43 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     await page.getByRole('dialog').waitFor()
     await assertAccessible(page)
     await page.getByLabel('Users', { exact: true }).fill(`u-1\n${hostileUser}\nu-1`)
+    await page.getByText(/^Erases 2 users at \d+ sources?, and writes 2 delete calls\./).waitFor()
     await tabTo(page, 'Erase 2 users')
     await page.keyboard.press('Enter')
     await heading(page, 'Deletion of 2 users').waitFor()
     await receiver.waitFor(8, 30_000)
     const crm = page.getByRole('row', { name: /^crm/ })
-    await crm.getByLabel('crm: 2 of 2 done').waitFor({ timeout: 30_000 })
+    await crm.getByLabel('crm: 2 of 2 told').waitFor({ timeout: 30_000 })
     assert.match(await crm.innerText(), /2\s+2\s+0\s+0\s+0$/)
     await assertAccessible(page)
     await page.getByRole('link', { name: 'Deletions' }).last().click()
     await page.getByRole('cell', { name: 'written' }).waitFor()
+    await page.getByRole('cell', { name: 'ADMIN_TOKEN' }).waitFor()
+    await page.getByLabel('Was this user erased?').fill('u-1')
+    await page.keyboard.press('Enter')
+    await page.getByText('Yes, at shop').waitFor()
+    await page.getByLabel('Was this user erased?').fill('u-never')
+    await page.keyboard.press('Enter')
+    await page.getByText('No: no request of the last 40 days named “u-never”').waitFor()
+  })
+
+  await t.test('a delete call that failed is said to have told nobody, and is sent again', async (t) => {
+    receiver.answer({ status: 404 })
+    const before = receiver.requests.length
+    const { id } = await console.ok(201, 'POST', '/deletions', { userIds: ['u-9'] })
+    const { page } = await openPage(t, url, `/deletions/${String(id)}`)
+    await page.getByText('1 failed').waitFor({ timeout: 30_000 })
+    await page.getByLabel('crm: 0 of 1 told').waitFor()
+    const saving = page.waitForEvent('download')
+    await page.getByRole('link', { name: 'Save a receipt' }).click()
+    const receipt = JSON.parse(await readFile(await (await saving).path(), 'utf8')) as Record<string, unknown>
+    assert.deepEqual([receipt.id, receipt.actor, receipt.users], [id, 'ADMIN_TOKEN', 1])
+    receiver.answer({ status: 200 })
+    await page.getByRole('button', { name: 'Send again what failed' }).click()
+    await page.getByRole('button', { name: 'Send them again' }).click()
+    const [first, second] = (await receiver.waitFor(before + 2, 30_000)).slice(before)
+    assert.equal(second!.headers['idempotency-key'], first!.headers['idempotency-key'])
+    await page.getByLabel('crm: 1 of 1 told').waitFor({ timeout: 30_000 })
   })
 
   await t.test('a user is suppressed and let in again by keyboard, with ids that are no HTML', async (t) => {

@@ -1,13 +1,18 @@
 import { useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
-import { requestWithProgress } from '../../api/request.ts'
-import type { DeletionProgressLine, DeletionStatusAnswer } from '../../api/routes.ts'
+import { request, requestWithProgress } from '../../api/request.ts'
+import type {
+  DeadLetterSummary,
+  DeletionProgressLine,
+  DeletionStatusAnswer,
+  ListPage,
+} from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
 import { countOf, countText } from '../../components/figures.ts'
-import { Empty, Note, Progress, say } from '../../components/notices.tsx'
+import { Empty, NotKnown, Note, Progress, say } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
@@ -32,6 +37,7 @@ export function Deletion({ params }: PageProps) {
         beside={data && <DeletionBadge state={data.state} />}
       >
         <CopyAsCurl route="GET /deletions/{id}" asked={{ id }} />
+        {data && <Receipt status={data} />}
         {data?.state === 'interrupted' && may('admin') && (
           <button type="button" class="button button-primary" onClick={() => setResuming(true)}>
             Resume
@@ -62,12 +68,28 @@ export function Deletion({ params }: PageProps) {
   )
 }
 
-function Status({ status: { id, requestedAt, progress } }: { status: DeletionStatusAnswer }) {
-  const rows = progress.flatMap(({ sourceId, requested, destinations }) =>
-    destinations.map((each): Line => ({ ...each, sourceId, requested })),
-  )
+/** What is known of it now, to be kept: without the users, whose ids are to be forgotten. */
+const Receipt = ({ status }: { status: DeletionStatusAnswer }) => (
+  <a
+    class="button"
+    href={`data:application/json;charset=utf-8,${encodeURIComponent(JSON.stringify({ ...status, savedAt: new Date() }, null, 2))}`}
+    download={`deletion-${status.id}.json`}
+  >
+    Save a receipt
+  </a>
+)
+
+function Status({ status }: { status: DeletionStatusAnswer }) {
+  const { id, requestedAt, actor, progress } = status
+  const rows = progress
+    .flatMap(({ sourceId, requested, destinations }) =>
+      destinations.map((each): Line => ({ ...each, sourceId, requested })),
+    )
+    .toSorted((a, b) => b.failed - a.failed || b.waiting - a.waiting)
   const unnotified = progress.filter(({ requested }) => requested === 0).map(({ sourceId }) => sourceId)
   const hasUnknown = rows.some(({ unknown }) => unknown > 0)
+  const failed = [...new Set(rows.flatMap((row) => (row.failed > 0 ? [row.destinationId] : [])))]
+  const [again, setAgain] = useState<readonly string[] | null>(null)
   return (
     <>
       <dl class="card pairs pairs-card">
@@ -77,11 +99,28 @@ function Status({ status: { id, requestedAt, progress } }: { status: DeletionSta
         <dd>
           <At at={requestedAt} />, <Ago at={requestedAt} />
         </dd>
+        <dt>By</dt>
+        <dd>
+          {actor === null ? (
+            <NotKnown why="Versions before did not note it" />
+          ) : (
+            <span class="foreign">{actor}</span>
+          )}
+        </dd>
+        <dt>Told</dt>
+        <dd>
+          <Told rows={rows} />
+        </dd>
       </dl>
       <section class="section">
         <div class="section-head">
           <h2>Progress per destination</h2>
           {hasUnknown && <p>What became of delete calls of more than 9 days ago is not known any more.</p>}
+          {failed.length > 0 && may('operator') && (
+            <button type="button" class="button button-primary" onClick={() => setAgain(failed)}>
+              Send again what failed
+            </button>
+          )}
         </div>
         {rows.length > 0 ? (
           <Table
@@ -99,11 +138,82 @@ function Status({ status: { id, requestedAt, progress } }: { status: DeletionSta
           <p class="hint">Sources without a destination to notify: {unnotified.join(', ')}</p>
         )}
       </section>
+      {again && <AgainDialog id={id} since={requestedAt} destinations={again} close={() => setAgain(null)} />}
     </>
   )
 }
 
-const done = ({ delivered, failed, skipped, unknown }: Line) => delivered + failed + skipped + unknown
+/** What is over, however it ended: a delete call that failed told nobody anything. */
+function Told({ rows }: { rows: readonly Line[] }) {
+  const sum = (of: (line: Line) => number) => rows.reduce((total, line) => total + of(line), 0)
+  const [asked, failed] = [sum(({ requested }) => requested), sum((line) => line.failed)]
+  const others = [
+    [sum(({ waiting }) => waiting), 'wait'],
+    [sum(({ skipped }) => skipped), 'skipped'],
+    [sum(({ unknown }) => unknown), 'not known any more'],
+  ] as const
+  if (asked === 0) return <>nobody: no destination had to be</>
+  return (
+    <>
+      {countText(sum(({ delivered }) => delivered))} of {countText(asked)}
+      {failed > 0 && <span class="is-bad">{` · ${countText(failed)} failed`}</span>}
+      {others.map(([count, word]) => count > 0 && ` · ${countText(count)} ${word}`)}
+    </>
+  )
+}
+
+/** As many as one replay takes, and a page of the API. */
+const maxAgain = 1_000
+const pageLimit = 200
+
+/** The dead letters of this request’s delete calls, by their ids. */
+async function failedDeletes(id: string, since: string, destinations: readonly string[]): Promise<string[]> {
+  const found: string[] = []
+  let cursor: string | null = null
+  do {
+    const asked: ListPage<DeadLetterSummary> = (
+      await request('GET /dead-letters', {
+        query: { destination: destinations, since, limit: pageLimit, cursor },
+      })
+    ).data
+    for (const { id: deadLetterId, messageId } of asked.data)
+      if (messageId?.startsWith(`delete-${id}-`)) found.push(deadLetterId)
+    cursor = asked.next
+  } while (cursor !== null && found.length < maxAgain)
+  return found.slice(0, maxAgain)
+}
+
+function AgainDialog({
+  id,
+  since,
+  destinations,
+  close,
+}: {
+  id: string
+  since: string
+  destinations: readonly string[]
+  close: () => void
+}) {
+  const act = async () => {
+    const ids = await failedDeletes(id, since, destinations)
+    if (ids.length === 0) return say('No dead letter of it is left: they were sent again, or are gone', 'bad')
+    await request('POST /replays', { body: { deadLetters: { ids } } })
+    say(`${countOf(ids.length, 'delete call')} sent again`)
+  }
+  return (
+    <ActionDialog
+      title="Send the failed delete calls again?"
+      action="Send them again"
+      act={act}
+      close={close}
+    >
+      <p>
+        To {destinations.length > 3 ? countOf(destinations.length, 'destination') : destinations.join(', ')},
+        each under the delivery id that it had.
+      </p>
+    </ActionDialog>
+  )
+}
 
 const unknownColumn: Column<Line> = {
   head: 'Not known',
@@ -123,18 +233,18 @@ const columns: Column<Line>[] = [
   },
   { head: 'Source', hides: 'narrow', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
   {
-    head: 'Done',
+    head: 'Told',
     cell: (line) => (
       <progress
         class="meter"
-        aria-label={`${line.destinationId}: ${done(line)} of ${line.requested} done`}
+        aria-label={`${line.destinationId}: ${line.delivered} of ${line.requested} told`}
         max={Math.max(1, line.requested)}
-        value={done(line)}
+        value={line.delivered}
       />
     ),
   },
   { head: 'Requested', isNumber: true, hides: 'medium', cell: ({ requested }) => countText(requested) },
-  { head: 'Delivered', isNumber: true, cell: ({ delivered }) => countText(delivered) },
+  { head: 'Delivered', isNumber: true, hides: 'narrow', cell: ({ delivered }) => countText(delivered) },
   { head: 'Waiting', isNumber: true, hides: 'narrow', cell: ({ waiting }) => countText(waiting) },
   {
     head: 'Failed',

@@ -1,18 +1,20 @@
-import { useState, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
+import { useLive } from '../../api/live.ts'
 import { requestWithProgress } from '../../api/request.ts'
 import type { DeletionAnswer, DeletionProgressLine } from '../../api/routes.ts'
 import { go } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
-import { Checkbox } from '../../components/fields.tsx'
+import { Checkbox, TextField } from '../../components/fields.tsx'
 import { countText, countOf } from '../../components/figures.ts'
-import { Progress, say } from '../../components/notices.tsx'
+import { Failure, NoValue, Progress, say } from '../../components/notices.tsx'
+import { randomKey } from '../../components/random.ts'
 import { PagedTable, type Column } from '../../components/table.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
-import { DeletionTabs, DeletionBadge, randomKey, UserFields, useUsers } from './parts.tsx'
+import { DeletionTabs, DeletionBadge, UserFields, useUsers, type UserChoice } from './parts.tsx'
 
 const asked = { query: { order: 'newest' } }
 
@@ -30,6 +32,7 @@ export function Deletions() {
         )}
       </PageTitle>
       <DeletionTabs />
+      {may('operator') && <WasErased />}
       <PagedTable
         route="GET /deletions"
         asked={asked}
@@ -61,6 +64,12 @@ const columns: Column<DeletionAnswer>[] = [
     ),
   },
   { head: 'Requested', cell: ({ requestedAt }) => <Ago at={requestedAt} /> },
+  {
+    head: 'By',
+    hides: 'medium',
+    cell: ({ actor }) =>
+      actor === null ? <NoValue why="Not recorded" /> : <span class="foreign">{actor}</span>,
+  },
   { head: 'Users', isNumber: true, cell: ({ users }) => countText(users) },
   { head: 'State', cell: ({ state }) => <DeletionBadge state={state} /> },
   {
@@ -80,6 +89,66 @@ const columns: Column<DeletionAnswer>[] = [
     ),
   },
 ]
+
+const quietMs = 400
+
+/** Whom it would erase, counted once nobody has typed for a moment. */
+function Planned({ ids, sourceIds }: Pick<UserChoice, 'ids' | 'sourceIds'>) {
+  const now = JSON.stringify({ userIds: ids, ...(sourceIds && { sourceIds }) })
+  const [settled, setSettled] = useState(now)
+  useEffect(() => {
+    const timer = window.setTimeout(() => setSettled(now), quietMs)
+    return () => window.clearTimeout(timer)
+  }, [now])
+  const body = JSON.parse(settled) as { userIds: string[]; sourceIds?: string[] }
+  const isWanted = body.userIds.length > 0 && body.sourceIds?.length !== 0
+  const { data, failure } = useLive('POST /deletions/dry-run', { body }, 0, isWanted)
+  if (failure) return <Failure failure={failure} />
+  if (data === null) return null
+  const silent = data.sources.filter(({ notified }) => !notified).map(({ sourceId }) => sourceId)
+  return (
+    <p role="status">
+      {`Erases ${countOf(data.users, 'user')} at ${countOf(data.sources.length, 'source')}, and writes ${countOf(data.deleteCalls, 'delete call')}.`}
+      {silent.length > 0 && ` No destination is to be told at: ${silent.join(', ')}.`}
+    </p>
+  )
+}
+
+/** Whether and when a user was erased. */
+function WasErased() {
+  const [text, setText] = useState('')
+  const [asked, setAsked] = useState('')
+  const { data, failure } = useLive('GET /users/{id}/erasures', { id: asked }, 0, asked !== '')
+  return (
+    <form
+      class="filters"
+      onSubmit={(event) => {
+        event.preventDefault()
+        setAsked(text.trim())
+      }}
+    >
+      <TextField label="Was this user erased?" type="search" value={text} change={setText} />
+      <button type="submit" class="button">
+        Look
+      </button>
+      <div class="filters-count" role="status">
+        {failure && <Failure failure={failure} />}
+        {data &&
+          (data.erasures.length === 0 ? (
+            `No: no request of the last 40 days named “${data.userId}”, written exactly so.`
+          ) : (
+            <ul>
+              {data.erasures.map(({ sourceId, erasedAt }) => (
+                <li key={sourceId}>
+                  Yes, at <span class="id">{sourceId}</span>: <Ago at={erasedAt} />
+                </li>
+              ))}
+            </ul>
+          ))}
+      </div>
+    </form>
+  )
+}
 
 /** Asks which users, and at which sources; goes to the request's own page. */
 export function EraseDialog({ close }: { close: () => void }) {
@@ -119,6 +188,7 @@ export function EraseDialog({ close }: { close: () => void }) {
         delete call for each user. This cannot be undone.
       </p>
       <UserFields users={users} />
+      <Planned ids={users.ids} sourceIds={users.sourceIds} />
       <Checkbox
         label="Suppress them too"
         hint="Takes and delivers no further calls of them, until that is ended."

@@ -16,7 +16,7 @@ export const DeletionTabs = () => (
 )
 
 const shown: Record<DeletionAnswer['state'], [tone: Tone, text: string, title: string]> = {
-  finished: ['good', 'written', 'All users are erased, and all delete calls are written'],
+  finished: ['plain', 'written', 'All users are erased, and all delete calls are written'],
   interrupted: ['bad', 'interrupted', 'Delete calls are missing; resume writes them'],
   cut_off: ['bad', 'cut off', 'It ended before all users were erased; give all of them again'],
 }
@@ -70,7 +70,3 @@ export function UserFields({ users }: { users: UserChoice }) {
     </>
   )
 }
-
-/** For an Idempotency-Key. Works without TLS, where browsers have no `randomUUID`. */
-export const randomKey = (): string =>
-  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')
