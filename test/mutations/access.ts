@@ -29,26 +29,6 @@ export const access: readonly Mutation[] = [
     },
   },
   {
-    id: 'a-prototype-in-an-example',
-    file: 'src/web/components/example-call.ts',
-    find: " && !steps.includes('__proto__')",
-    replace: '',
-    test: {
-      file: 'web/example-call.test.ts',
-      name: 'a path that names a prototype changes nothing but the example',
-    },
-  },
-  {
-    id: 'sent-again-by-a-look-at-another-window',
-    file: 'src/web/api/live.ts',
-    find: "if (isRepeated) document.addEventListener('visibilitychange', next)",
-    replace: "document.addEventListener('visibilitychange', next)",
-    test: {
-      file: 'browser/first-webhook.test.ts',
-      name: 'destinations are made, tested and described in the console',
-    },
-  },
-  {
     id: 'a-role-not-asked-for',
     file: 'src/console/access.ts',
     find: 'if (operation && !includesRole(caller.role, roleOf(operation, query)))',
