@@ -53,7 +53,7 @@ test('the pages of the system', async (t) => {
     const shown = page.getByRole('dialog', { name: 'Token “dashboard”' })
     const token = await shown.locator('code').innerText()
     const works = () => fetch(`${url}/api/v1/session`, { headers: { authorization: `Bearer ${token}` } })
-    assert.deepEqual(await (await works()).json(), { name: 'dashboard', role: 'reader' })
+    assert.deepEqual(await (await works()).json(), { name: 'dashboard', role: 'reader', only: null })
     await assertAccessible(page)
     await tabTo(page, 'Done')
     await page.keyboard.press('Enter')
