@@ -78,10 +78,15 @@ export class Brokers {
     return this.leader(topic, partition) !== null && !this.#topics.get(topic)!.outOfSync.has(partition)
   }
 
+  /** Node ids of all its replicas, by the newest metadata; none while the partition is not known. */
+  replicas(topic: string, partition: number): readonly number[] {
+    return this.#topics.get(topic)?.replicas[partition] ?? []
+  }
+
   /** Rejects unless each replica's broker answers now: metadata may be as old as the last controller. */
   async askReplicas(topic: string, partition: number): Promise<void> {
     const ask = async (nodeId: number) => (await this.connection(nodeId)).metadata([topic], answerWithinMs)
-    await Promise.all((this.#topics.get(topic)?.replicas[partition] ?? []).map(ask))
+    await Promise.all(this.replicas(topic, partition).map(ask))
   }
 
   /** Kafka's error for the topic in the newest metadata; 0 for none. */

@@ -18,10 +18,13 @@ const maxWaitMs = 100
 const lookAgainMs = 100
 /**
  * An offset for which its leader has nothing is none, once that was so for so long with all replicas in sync, and each of
- * them answers; in ms. A new leader hands nothing out that it does not know to be at the others: while one of them is away or frozen that may take as
- * long as the brokers keep it among those in sync (`replica.lag.time.max.ms`, 30 s), and while too few are in sync, for ever.
+ * them answers; in ms. A new leader hands nothing out that it does not know to be at the others: while one of them is away
+ * or frozen that may take as long as the brokers keep it among those in sync (`replica.lag.time.max.ms`, 30 s), and while
+ * too few are in sync, for ever.
  */
 const defaultNothingThereMs = 180_000
+/** The same where no other replica can hold it back, and for a partition that there is not; in ms. */
+const nothingAloneMs = 10_000
 const outOfRange = 1
 
 /** Records of one partition that lie next to each other. */
@@ -157,7 +160,9 @@ export class StretchReader {
     const isNone = partition >= (this.#brokers.partitions(this.#topic) ?? Infinity)
     if (isNone || this.#brokers.isInSync(this.#topic, partition)) wanted.nothingSince ??= now
     else wanted.nothingSince = null
-    if (wanted.nothingSince !== null && now - wanted.nothingSince > this.#nothingThereMs) {
+    const isAlone = isNone || this.#brokers.replicas(this.#topic, partition).length === 1
+    const enoughMs = isAlone ? Math.min(nothingAloneMs, this.#nothingThereMs) : this.#nothingThereMs
+    if (wanted.nothingSince !== null && now - wanted.nothingSince > enoughMs) {
       await this.#brokers.askReplicas(this.#topic, partition)
       // Nobody has written such offsets, or the log was cut off: the record that names them is wrong.
       wanted.resolve(wanted.found)
