@@ -160,9 +160,31 @@ function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: nu
       const before = arrivals.get('at', other)
       return arrivals.get('url', other) !== url && at - before <= roundMs * context.patience && isOpen(before)
     })
-    if (!isOpen(at) && !(together && isWithAnother))
+    if (!isOpen(at) && !(together && isWithAnother) && !wasJustWritten(context, row))
       findings.add('sent without an open record', `${delivery.name} at ${at}`, delivery.dossier)
   }
+}
+
+/**
+ * A process that is frozen after its last look at who owns a record, and before the write that follows at once, writes that
+ * one request when it goes on: the first that comes from it after it was silent for a session.
+ */
+export function wasJustWritten(
+  { evidence: { arrivals }, injected }: Pick<Context, 'evidence' | 'injected'>,
+  row: number,
+): boolean {
+  const at = arrivals.get('at', row)
+  const sender = arrivals.get('sender', row)
+  const from = at - sessionTimeoutMs
+  const isFreeze = (fault: Injected) =>
+    fault.kind === 'forwarder-frozen' && fault.from <= from && at <= fault.to
+  if (!injected.some(isFreeze)) return false
+  for (let other = 0; other < arrivals.length; other++) {
+    const before = arrivals.get('at', other)
+    if (other !== row && arrivals.get('sender', other) === sender && from <= before && before <= at)
+      if (before < at || other < row) return false
+  }
+  return true
 }
 
 function checkBytes({ evidence, findings }: Context, delivery: DeliveryEvidence): void {

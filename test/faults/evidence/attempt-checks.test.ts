@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { Columns } from '../columns.ts'
+import { sessionTimeoutMs } from '../rig.ts'
+import type { Injected } from '../schedule.ts'
+import { wasJustWritten } from './attempt-checks.ts'
+import type { Evidence } from './evidence.ts'
+
+test('of what a forwarder sends after it was frozen, only the first request may be one that it was writing', () => {
+  const arrivals: Evidence['arrivals'] = new Columns([
+    ...(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body'] as const),
+  ])
+  const arrive = (at: number, sender: number) =>
+    arrivals.push({ ...{ delivery: 0, url: 0, at, readAt: at, sender, answer: 0 }, body: 0 })
+  const thawed = 10_000 + sessionTimeoutMs + 2_000
+  arrive(9_999, 1)
+  arrive(thawed - 500, 2)
+  arrive(thawed, 1)
+  arrive(thawed, 1)
+  arrive(thawed + 1, 1)
+  const frozen: Injected = {
+    ...{ kind: 'forwarder-frozen', detail: '', step: '', from: 10_000, to: thawed + 4_000 },
+  }
+  const evidence = { arrivals } as Evidence
+  const allowed = (injected: Injected[]) =>
+    Array.from({ length: arrivals.length }, (_, row) => wasJustWritten({ evidence, injected }, row))
+  assert.deepEqual(allowed([frozen]), [false, true, true, false, false])
+  assert.deepEqual(allowed([]), [false, false, false, false, false])
+  assert.deepEqual(allowed([{ ...frozen, kind: 'forwarder-stopped' }]), [false, false, false, false, false])
+})
