@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startReceivers, startScene } from '../support/browser/scene.ts'
 import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { selfSigned } from '../support/secured/certificates.ts'
 import { someCall } from '../support/calls/calls.ts'
 import { until } from '../support/until.ts'
 
@@ -197,6 +198,42 @@ test('the page of a destination', async (t) => {
     await page.getByRole('button', { name: 'Remove the secret of crm' }).click()
     await page.getByRole('button', { name: 'Rotate the secret …' }).waitFor()
     assert.equal((await ok(200, 'GET', '/destinations/crm')).earlierSecret, null)
+  })
+
+  await t.test('headers and logins are set and taken away, and are shown as fingerprints only', async (t) => {
+    const watched = await openPage(t, url, '/destinations/crm?view=settings')
+    const { page } = watched
+    const { cert, key } = await selfSigned()
+    const openDialog = async () => {
+      await page.getByRole('button', { name: 'Headers and login …' }).click()
+      return page.getByRole('dialog', { name: 'Headers and login of crm' })
+    }
+    let dialog = await openDialog()
+    const save = dialog.getByRole('button', { name: 'Save crm' })
+    assert.ok(await save.isDisabled())
+    const first = dialog.getByRole('group', { name: /^Headers of/ }).first()
+    await first.getByLabel('Headers to set').fill('X-Team: of-the-shop\nX-Plan: gold')
+    await dialog.getByLabel('Client certificate', { exact: true }).fill(cert)
+    await assertAccessible(page)
+    await save.click()
+    await dialog.getByText('are set together').waitFor()
+    watched.expectFaults(/400/)
+    await dialog.getByLabel('Key of the client certificate').fill(key)
+    await save.click()
+    await page.getByText('X-Plan').waitFor()
+    assert.ok(!(await page.content()).includes('of-the-shop'))
+    const shown = await ok(200, 'GET', '/destinations/crm')
+    const [one, two] = shown.urls as { headers: { name: string }[] }[]
+    assert.deepEqual([one!.headers.map(({ name }) => name).sort(), two!.headers], [['X-Plan', 'X-Team'], []])
+    assert.ok(shown.clientCert)
+    dialog = await openDialog()
+    await dialog.getByLabel('Remove X-Plan').check()
+    await dialog.getByLabel('Remove the client certificate and its key').check()
+    await dialog.getByRole('button', { name: 'Save crm' }).click()
+    await page.getByText('X-Plan').waitFor({ state: 'detached' })
+    const after = await ok(200, 'GET', '/destinations/crm')
+    const [left] = after.urls as { headers: { name: string }[] }[]
+    assert.deepEqual([left!.headers.map(({ name }) => name), after.clientCert], [['X-Team'], null])
   })
 
   await t.test('a replay says how many calls it would send, and then shows how far it is', async (t) => {

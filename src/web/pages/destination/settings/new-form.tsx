@@ -6,11 +6,12 @@ import { go, query } from '../../../app/address.ts'
 import { TextArea, TextField } from '../../../components/fields.tsx'
 import { Lazy } from '../../../components/lazy.tsx'
 import { Failure, say } from '../../../components/notices.tsx'
-import { linesOf, optionFields } from '../../../components/options.ts'
+import { optionFields } from '../../../components/options.ts'
 import { newSecret, randomKey } from '../../../components/random.ts'
 import { CopyButton } from '../../../components/text.tsx'
 import { bodyOf, changedFields, newDraft, type Draft, type DraftField } from './draft.ts'
 import { faultsFor, OptionFields, SourceFields, UrlFields } from './form-fields.tsx'
+import { givenLogins, headerHint, headersOf, LoginFields, noLogins, type TypedLogins } from './logins.tsx'
 import { exampleUrl } from './receiver-examples.ts'
 import { VerifySnippet } from './verify.tsx'
 
@@ -28,6 +29,7 @@ interface Own {
   id: string | null
   secret: string
   headers: string
+  logins: TypedLogins
 }
 
 /** A new destination as a form; its test is before it is saved, and its secret is shown here only. */
@@ -37,7 +39,12 @@ export function NewForm() {
     ...newDraft(source === null ? [] : [source]),
     name: isBeginning() ? 'My receiver' : '',
   }))
-  const [own, setOwn] = useState<Own>(() => ({ id: null, secret: newSecret(), headers: '' }))
+  const [own, setOwn] = useState<Own>(() => ({
+    id: null,
+    secret: newSecret(),
+    headers: '',
+    logins: noLogins,
+  }))
   const [failure, setFailure] = useState<ApiFailure | null>(null)
   const [isTesting, setTesting] = useState(false)
   const [isSaving, setSaving] = useState(false)
@@ -64,7 +71,9 @@ export function NewForm() {
       setSaving(false)
     }
   }
-  const isMoreWrong = moreOptions.some((name) => faultsFor(failure, name) !== undefined)
+  const isMoreWrong = [...moreOptions, ...Object.keys(noLogins)].some(
+    (name) => faultsFor(failure, name) !== undefined,
+  )
   return (
     <>
       <form onSubmit={create}>
@@ -109,10 +118,15 @@ export function NewForm() {
                   label="Static headers"
                   value={own.headers}
                   change={(headers) => setOwn({ ...own, headers })}
-                  hint="A header a line, as “X-Team: blue”, for each URL. Values are kept encrypted and never shown again."
+                  hint={`For each URL. ${headerHint}`}
                   fault={headerFault(failure)}
                 />
                 <OptionFields {...form} names={moreOptions} />
+                <LoginFields
+                  typed={own.logins}
+                  change={(edit) => setOwn({ ...own, logins: { ...own.logins, ...edit } })}
+                  failure={failure}
+                />
               </details>
             </fieldset>
           </div>
@@ -186,11 +200,8 @@ const idFrom = (name: string): string =>
     .replace(/^-+|-+$/g, '')
     .slice(0, maxIdLength)
 
-function createBody(draft: Draft, { secret, headers }: Own): Record<string, unknown> {
-  const given = linesOf(headers).map((line) => {
-    const [name, ...value] = line.split(':')
-    return [name!.trim(), value.join(':').trim()] as const
-  })
+function createBody(draft: Draft, { secret, headers: lines, logins }: Own): Record<string, unknown> {
+  const headers = headersOf(lines)
   const { urls, ...rest } = bodyOf(draft, [
     ...new Set<DraftField>(['name', 'sourceIds', 'urls', ...changedFields(newDraft([]), draft)]),
   ])
@@ -198,8 +209,9 @@ function createBody(draft: Draft, { secret, headers }: Own): Record<string, unkn
     ...rest,
     urls: (urls as { url: string }[]).map((each) => ({
       ...each,
-      ...(given.length > 0 && { headers: Object.fromEntries(given) }),
+      ...(Object.keys(headers).length > 0 && { headers }),
     })),
+    ...givenLogins(logins),
     ...(secret !== '' && { sharedSecret: secret }),
   }
 }

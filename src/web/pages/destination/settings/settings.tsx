@@ -19,6 +19,7 @@ import {
   rebased,
 } from './draft.ts'
 import { FormFields } from './form-fields.tsx'
+import { ClientSecretField, LoginsDialog } from './logins.tsx'
 import { RequestPreview } from './request-preview.tsx'
 
 export { NewForm } from './new-form.tsx'
@@ -39,7 +40,7 @@ export function Settings({ destination, tag, rotate, reload }: SettingsProps) {
       ) : (
         <Differences fields={draftFields} versions={[['Value', draftOf(destination)]]} />
       )}
-      <Secrets destination={destination} rotate={rotate} />
+      <Secrets destination={destination} tag={tag} rotate={rotate} reload={reload} />
     </>
   )
 }
@@ -111,22 +112,28 @@ function Form({ destination, tag, reload }: Omit<SettingsProps, 'rotate'>) {
   )
 }
 
-/** Secrets and static headers, of which only fingerprints can be seen. */
-function Secrets({ destination, rotate }: Pick<SettingsProps, 'destination' | 'rotate'>) {
-  const { sharedSecret, earlierSecret, clientCert, ca, urls } = destination
+/** Secrets, certificates and static headers, of which only fingerprints can be seen. */
+function Secrets({ destination, tag, rotate, reload }: SettingsProps) {
+  const [isEditing, setEditing] = useState(false)
+  const { sharedSecret, earlierSecret, clientCert, ca, oauthClientSecret, urls } = destination
   const withHeaders = urls.filter(({ headers }) => headers.length > 0)
   return (
     <section class="section" aria-labelledby="secrets">
       <div class="section-head">
-        <h2 id="secrets">Secret and headers</h2>
+        <h2 id="secrets">Secret, headers and login</h2>
         {may('admin') && (
-          <button type="button" class="button" onClick={rotate}>
-            {sharedSecret === null
-              ? 'Sign requests …'
-              : earlierSecret === null
-                ? 'Rotate the secret …'
-                : 'Remove the earlier secret …'}
-          </button>
+          <>
+            <button type="button" class="button" onClick={rotate}>
+              {sharedSecret === null
+                ? 'Sign requests …'
+                : earlierSecret === null
+                  ? 'Rotate the secret …'
+                  : 'Remove the earlier secret …'}
+            </button>
+            <button type="button" class="button" onClick={() => setEditing(true)}>
+              Headers and login …
+            </button>
+          </>
         )}
       </div>
       <dl class="pairs card padded">
@@ -146,6 +153,12 @@ function Secrets({ destination, rotate }: Pick<SettingsProps, 'destination' | 'r
         )}
         <Certificates of={clientCert} label="Client certificate" />
         <Certificates of={ca} label="Own CA" />
+        {oauthClientSecret && (
+          <>
+            <dt>OAuth2 client secret</dt>
+            <dd class="id">{oauthClientSecret.fingerprint}</dd>
+          </>
+        )}
         {withHeaders.map(({ id, url, headers }) => (
           <>
             <dt key={id}>
@@ -161,10 +174,10 @@ function Secrets({ destination, rotate }: Pick<SettingsProps, 'destination' | 'r
           </>
         ))}
       </dl>
-      <p class="hint">
-        Fingerprints stand for values that are encrypted and never shown. Headers and certificates are changed
-        with <code>postrider destinations update</code>.
-      </p>
+      <p class="hint">Fingerprints stand for values that are encrypted and never shown.</p>
+      {isEditing && (
+        <LoginsDialog destination={destination} tag={tag} close={() => setEditing(false)} saved={reload} />
+      )}
     </section>
   )
 }
@@ -255,7 +268,14 @@ export function SaveDialog({ id, base, edited, saved, goOn, refused, close }: Sa
   const [theirs, setTheirs] = useState<Version | null>(null)
   const [failure, setFailure] = useState<ApiFailure | null>(null)
   const [isSaving, setSaving] = useState(false)
+  const [clientSecret, setClientSecret] = useState('')
   const mine = changedFields(base.draft, edited)
+  // A client secret is kept for its token URL alone.
+  const takesSecret = mine.includes('oauthTokenUrl') && edited.oauthTokenUrl !== ''
+  const body = {
+    ...bodyOf(edited, mine),
+    ...(takesSecret && clientSecret !== '' && { oauthClientSecret: clientSecret }),
+  }
   const save = async (event: Event) => {
     event.preventDefault()
     setSaving(true)
@@ -264,7 +284,7 @@ export function SaveDialog({ id, base, edited, saved, goOn, refused, close }: Sa
       const headers: Record<string, string> = base.tag === null ? {} : { 'If-Match': base.tag }
       const { data, tag } = await request('PATCH /destinations/{id}', {
         id,
-        body: bodyOf(edited, mine),
+        body,
         headers,
       })
       say(`${id} is saved`)
@@ -315,6 +335,13 @@ export function SaveDialog({ id, base, edited, saved, goOn, refused, close }: Sa
             ['After saving', edited],
           ]}
         />
+        {takesSecret && (
+          <ClientSecretField
+            value={clientSecret}
+            change={setClientSecret}
+            hint="For the new token URL. Kept encrypted and never shown again."
+          />
+        )}
         <RequestPreview id={id} body={bodyOf(edited, mine)} />
         {failure && <Failure failure={failure} />}
         <div class="dialog-buttons">
