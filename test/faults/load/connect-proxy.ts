@@ -1,8 +1,8 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { Leaving, type Outage } from './outages.ts'
 
-/** So long a receiver may read what came over a connection that has ended, in ms. */
-const readWithinMs = 10_000
+/** So long a receiver may read what came over a connection that has ended, in ms: much comes at once after an outage. */
+const readWithinMs = 120_000
 
 /** A forward proxy: it connects by CONNECT, to loopback only, and knows which of a receiver's connections are its own. */
 export class ConnectProxy {
