@@ -89,12 +89,40 @@ function codeOf(error: Error): string | null {
 /** Node's own advice would have every root of the machine trusted, at the brokers and the registry too. */
 const nodesAdvice = /; if the root CA is installed locally, try running Node\.js with --use-system-ca/
 
-/** @param caSetting names the setting that adds roots to trust */
+/** What errors of Node and OpenSSL mean to somebody who looks after the endpoint. */
+const meanings: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'the host name does not exist',
+  EAI_AGAIN: 'the host name could not be looked up at present',
+  ECONNREFUSED: 'nothing accepts connections there',
+  ECONNRESET: 'the other side broke the connection off',
+  EPIPE: 'the other side broke the connection off',
+  ETIMEDOUT: 'its address did not answer',
+  EHOSTUNREACH: 'no network leads to its address',
+  ENETUNREACH: 'no network leads to its address',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is signed by itself only',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate leads to a root that is not trusted',
+  UNABLE_TO_GET_ISSUER_CERT: 'its certificate leads to no root that is trusted',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate leads to no root that is trusted',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its server sends a certificate without those between it and its root',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for other names',
+}
+
+/**
+ * In plain words where they are known, and in the system's.
+ * @param caSetting names the setting that adds roots to trust
+ */
 export function describe(error: Error, caSetting = 'WEBHOOK_CA_FILE'): string {
   // Several addresses were tried: the message of the whole is empty.
   const each = error instanceof AggregateError ? error.errors.filter((one) => one instanceof Error) : []
   const message = each.length > 0 ? each.map((one) => one.message).join('; ') : error.message || error.name
   const code = codeOf(error)
-  const line = code === null || message.includes(code) ? message : `${code}: ${message}`
-  return line.replace(/\s+/g, ' ').replace(nodesAdvice, `; ${caSetting} adds roots to trust`).slice(0, 300)
+  const isAdvised = nodesAdvice.test(message)
+  const plain = message.replace(nodesAdvice, '')
+  const said = code === null || plain.includes(code) ? plain : `${code}: ${plain}`
+  const meaning = code === null ? undefined : meanings[code]
+  const line = meaning === undefined ? said : `${meaning} (${said})`
+  const advised = isAdvised ? `${line}; ${caSetting} adds roots to trust` : line
+  return advised.replace(/\s+/g, ' ').slice(0, 300)
 }

@@ -4,7 +4,12 @@ import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { Client } from 'undici'
 import { ResponseReader } from '../../../src/adapters/webhook/direct/response-reader.ts'
-import { MalformedResponse, maxRawBytes, ResponseTooLong } from '../../../src/adapters/webhook/response.ts'
+import {
+  describe,
+  MalformedResponse,
+  maxRawBytes,
+  ResponseTooLong,
+} from '../../../src/adapters/webhook/response.ts'
 import { startRawServer } from './raw-server.ts'
 import { allCuts, afterEachByte, anything, cutsOf, head, isWhole, mutated } from './responses.ts'
 import { padded, read, response, someCuts, type Read } from './responses.ts'
@@ -318,4 +323,18 @@ test('what the reader takes for a whole response is what llhttp takes for one', 
   }
   assert.deepEqual(differences, [])
   assert.ok(taken > 100, `both take ${taken}`)
+})
+
+test('a failure is told in plain words, with what the system said behind them', () => {
+  const failure = (code: string, message: string) => describe(Object.assign(new Error(message), { code }))
+  assert.equal(
+    failure('ENOTFOUND', 'getaddrinfo ENOTFOUND shop.test'),
+    'the host name does not exist (getaddrinfo ENOTFOUND shop.test)',
+  )
+  assert.equal(
+    failure('DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed certificate'),
+    'its certificate is signed by itself only (DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate)',
+  )
+  assert.equal(failure('EPROTO', 'write EPROTO 4:error'), 'write EPROTO 4:error')
+  assert.equal(describe(new Error('other side closed')), 'other side closed')
 })
