@@ -55,6 +55,15 @@ export interface DeadLetterTerms {
   until: number | null
 }
 
+/** Each that is meant is of one of these destinations; null: of any, or of none. */
+export function destinationsMeant({
+  destination,
+  kinds,
+}: Pick<DeadLetterTerms, 'destination' | 'kinds'>): readonly string[] | null {
+  const named = destination ?? kinds?.map(({ destinationId }) => destinationId ?? noneText)
+  return named === undefined || named.includes(noneText) ? null : [...new Set(named)]
+}
+
 /** Whether one is meant. */
 export function deadLetterFilter({ since, until, ...by }: DeadLetterTerms): (failed: Failed) => boolean {
   const [reasons, destinations, statuses] = [setOf(by.reason), setOf(by.destination), setOf(by.status)]

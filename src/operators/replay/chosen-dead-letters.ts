@@ -1,5 +1,5 @@
 import { deadLetterPlace, type StoredDeadLetter, type StoredRecord } from '../dead-letters/dead-letters.ts'
-import { deadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
+import { deadLetterFilter, destinationsMeant } from '../../core/delivery/dead-letter-filter.ts'
 import { planReplay } from '../../core/delivery/replay.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { DeliveryIdSet } from '../../core/replay/offset-set.ts'
@@ -27,6 +27,8 @@ export class ChosenDeadLetters {
   readonly #rig: ReplayRig
   readonly #passes: ReturnType<typeof deadLetterFilter>
   readonly #ids: ReadonlySet<string> | null
+  /** There may be millions of other destinations, and each that is read takes ten times as long. */
+  readonly #mayBeChosen: (value: Uint8Array | null) => boolean
   /** Ids of deliveries: of one that failed several times the first is sent. */
   readonly #met: DeliveryIdSet
   readonly #erasures: { covers(call: ErasableCall): boolean }
@@ -43,6 +45,8 @@ export class ChosenDeadLetters {
     this.#rig = rig
     this.#passes = deadLetterFilter({ ...deadLetters, since, until })
     this.#ids = deadLetters.ids && new Set(deadLetters.ids)
+    const meant = destinationsMeant(deadLetters)
+    this.#mayBeChosen = meant === null ? () => true : rig.source.mayName(meant)
     this.#met = new DeliveryIdSet(rig.random(), maxDeliveries)
     this.#erasures = erasures
     this.#topics = topics
@@ -74,6 +78,7 @@ export class ChosenDeadLetters {
 
   async #chosen(record: StoredRecord): Promise<StoredDeadLetter | null> {
     if (this.#ids?.has(`${record.partition}-${record.offset}`) === false) return null
+    if (!this.#mayBeChosen(record.value)) return null
     const stored = await this.#rig.source.storedDeadLetter(record)
     return this.#passes(stored) ? stored : null
   }

@@ -121,6 +121,10 @@ export function openReplaySource({
     retry: async (value) => retries.read(value as Buffer | null),
     deadLetter: (value) => codecs.deadLetters.read(value as Buffer | null),
     storedDeadLetter: (record) => readDeadLetter(deadLetters, record as TopicRecord),
+    mayName(texts) {
+      const named = texts.map((text) => Buffer.from(text))
+      return (value) => value !== null && hasAny(named, value as Buffer)
+    },
     topics: async () => new Set(await withAdmin(kafka, (admin) => admin.listTopics(), { needs })),
     eventsOf(destinationIds) {
       const ids = destinationIds.map((id) => Buffer.from(id))
@@ -136,14 +140,14 @@ export function openReplaySource({
 function mayConcern(destinationIds: readonly Buffer[], value: Buffer | null): boolean {
   const type = ledgerType(value)
   if (type === 'tally' || type === 'heartbeat') return true
-  // A record that is skipped as a whole names no destination. Avro writes text as UTF-8.
+  // A record that is skipped as a whole names no destination.
   if (type !== 'disposition') return false
-  return (
-    destinationIds.some((id) => value!.includes(id)) ||
-    value!.includes(suppressed) ||
-    value!.includes(blocked)
-  )
+  return hasAny(destinationIds, value!) || value!.includes(suppressed) || value!.includes(blocked)
 }
+
+/** By a record's bytes: Avro writes text as UTF-8. */
+const hasAny = (texts: readonly Buffer[], value: Buffer): boolean =>
+  texts.some((text) => value.includes(text))
 
 export interface ReplayTopicOptions {
   kafka: Kafka

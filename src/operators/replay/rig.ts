@@ -61,6 +61,8 @@ export interface ReplaySource {
   deadLetter(value: Uint8Array | null): DeadLetter | null | Promise<DeadLetter | null>
   /** The same with whose it is, or with why it cannot be read. */
   storedDeadLetter(record: StoredRecord): Promise<StoredDeadLetter>
+  /** Whether a record may have one of these texts among its fields: for those that need not be read at all. */
+  mayName(texts: readonly string[]): (value: Uint8Array | null) => boolean
   /** Names of all topics that there are. */
   topics(): Promise<ReadonlySet<string>>
   /** Reads events of the ledger; null also for one that says nothing of these destinations, nor of the forwarders. */

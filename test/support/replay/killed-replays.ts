@@ -121,6 +121,7 @@ const sourceOf = (world: ReplayWorld): ReplaySource => ({
   retry: async (value) => world.valueOf(value) as never,
   deadLetter: async (value) => world.valueOf(value) as never,
   storedDeadLetter: async (record) => storedIn(world, record),
+  mayName: () => () => true,
   topics: async () => new Set([world.topics.calls]),
   eventsOf: () => async (value) => world.valueOf(value) as never,
 })
