@@ -4,8 +4,10 @@ import { render } from 'preact'
 import { currentPage, followLinks } from './app/address.ts'
 import { App, loadPage } from './app/app.tsx'
 import { findSession } from './app/session.ts'
+import { showInvisible } from './app/show-invisible.ts'
 import { runClock } from './components/time.tsx'
 
+showInvisible()
 followLinks()
 runClock()
 void findSession()

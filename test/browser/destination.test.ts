@@ -200,6 +200,31 @@ test('the page of a destination', async (t) => {
     assert.equal((await ok(200, 'GET', '/destinations/crm')).earlierSecret, null)
   })
 
+  await t.test('what is not saved is not lost by a click: whoever leaves is asked', async (t) => {
+    const { page } = await openPage(t, url, '/destinations/crm?view=settings')
+    const asked: string[] = []
+    let answer: 'accept' | 'dismiss' = 'dismiss'
+    page.on('dialog', async (dialog) => {
+      asked.push(dialog.message())
+      await dialog[answer]()
+    })
+    const elsewhere = page.getByRole('link', { name: 'Dead letters', exact: true })
+    await page.getByLabel('Name').fill('Another name')
+    await elsewhere.click()
+    assert.deepEqual(asked, ['Leave this page? What you changed of crm will be lost.'])
+    assert.equal(await page.getByLabel('Name').inputValue(), 'Another name')
+    assert.equal(new URL(page.url()).pathname, '/destinations/crm')
+    answer = 'accept'
+    await elsewhere.click()
+    await page.getByRole('heading', { level: 1, name: 'Dead letters' }).waitFor()
+    assert.equal(asked.length, 2)
+    await page.goBack()
+    await page.getByLabel('Name').waitFor()
+    await elsewhere.click()
+    await page.getByRole('heading', { level: 1, name: 'Dead letters' }).waitFor()
+    assert.equal(asked.length, 2)
+  })
+
   await t.test('headers and logins are set and taken away, and are shown as fingerprints only', async (t) => {
     const watched = await openPage(t, url, '/destinations/crm?view=settings')
     const { page } = watched

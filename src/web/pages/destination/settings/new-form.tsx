@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { linkTo, pathTo } from '../../../../console/page-paths.ts'
 import { useLive } from '../../../api/live.ts'
 import { ApiFailure, request } from '../../../api/request.ts'
-import { go, query } from '../../../app/address.ts'
+import { forgetUnsaved, go, query, useUnsaved } from '../../../app/address.ts'
 import { TextArea, TextField } from '../../../components/fields.tsx'
 import { Lazy } from '../../../components/lazy.tsx'
 import { Failure, say } from '../../../components/notices.tsx'
@@ -55,6 +55,7 @@ export function NewForm() {
   const id = own.id ?? idFrom(draft.name)
   const body = { ...createBody(draft, own), id }
   const form = { draft, change, failure }
+  useUnsaved(draft.urls.some((url) => url.trim() !== '') ? 'The new destination' : null)
   const create = async (event: Event) => {
     event.preventDefault()
     setSaving(true)
@@ -62,6 +63,7 @@ export function NewForm() {
     try {
       await request('POST /destinations', { body, headers: { 'Idempotency-Key': key.current } })
       say(`${id} is made: calls go to it from now on`)
+      forgetUnsaved()
       go(isBeginning() ? linkTo('begin', beginAt(source, id)) : pathTo('destination', { id }))
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { ApiFailure, request } from '../../../api/request.ts'
 import type { DestinationAnswer } from '../../../api/routes.ts'
+import { useUnsaved } from '../../../app/address.ts'
 import { may } from '../../../app/session.ts'
 import { Dialog } from '../../../components/dialog.tsx'
 import { countOf } from '../../../components/figures.ts'
@@ -52,6 +53,7 @@ function Form({ destination, tag, reload }: Omit<SettingsProps, 'rotate'>) {
   const [isSaving, setSaving] = useState(false)
   const [failure, setFailure] = useState<ApiFailure | null>(null)
   const changes = changedFields(base.draft, edited)
+  useUnsaved(changes.length === 0 ? null : `What you changed of ${id}`)
   // While nothing is edited, the form shows what others save.
   if (changes.length === 0 && tag !== base.tag) {
     const version = { draft: draftOf(destination), tag }
