@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { visibleText } from '../../src/web/app/visible-text.ts'
 import { startReceivers, startScene } from '../support/browser/scene.ts'
 import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { selfSigned } from '../support/secured/certificates.ts'
@@ -255,7 +256,7 @@ test('the page of a destination', async (t) => {
     await dialog.getByLabel('Remove X-Plan').check()
     await dialog.getByLabel('Remove the client certificate and its key').check()
     await dialog.getByRole('button', { name: 'Save crm' }).click()
-    await page.getByText('X-Plan').waitFor({ state: 'detached' })
+    await page.locator('.pairs').getByText('X-Plan').waitFor({ state: 'detached' })
     const after = await ok(200, 'GET', '/destinations/crm')
     const [left] = after.urls as { headers: { name: string }[] }[]
     assert.deepEqual([left!.headers.map(({ name }) => name), after.clientCert], [['X-Team'], null])
@@ -307,7 +308,7 @@ test('the page of a destination', async (t) => {
       })
       for (const width of [1_440, 390]) {
         const { page } = await openPage(t, url, '/destinations/odd?view=attempts', { width })
-        const shown = page.getByText(messageId, { exact: true })
+        const shown = page.getByText(visibleText(messageId), { exact: true })
         await shown.waitFor({ timeout: 30_000 })
         assert.equal(await page.evaluate(isWider), false)
         assert.equal(await page.title(), 'odd · Postrider')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { visibleText } from '../../src/web/app/visible-text.ts'
 import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { startReceivers, startScene } from '../support/browser/scene.ts'
 import { until } from '../support/until.ts'
@@ -87,12 +88,12 @@ test('the list of destinations', async (t) => {
           urls: [{ url: fine.url }],
         })
       const { page } = await openPage(t, url, '/destinations', { width: 390 })
-      for (const name of hostileNames) await page.getByText(name, { exact: true }).waitFor()
+      for (const name of hostileNames) await page.getByText(visibleText(name), { exact: true }).waitFor()
       assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
       await assertAccessible(page)
       for (const [index, name] of hostileNames.entries()) {
         await page.goto(`/destinations/hostile-${index}`)
-        await page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
+        await page.getByRole('heading', { level: 1, name: visibleText(name), exact: true }).waitFor()
         assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false, name)
       }
     },
