@@ -108,18 +108,35 @@ export const operators: readonly Mutation[] = [
   },
   {
     id: 'every-dead-letter-is-an-event',
-    file: 'src/core/operational/failures.ts',
-    find: 'if (now < openedAt + this.#lengthMs) continue',
-    replace: '',
+    file: 'src/core/operational/causes.ts',
+    find: 'if (held !== null && now >= nextAt)',
+    replace: 'if (held !== null)',
     test: {
       file: 'core/operational/operational-fold.test.ts',
       name: 'dead letters of one destination and reason make one event a minute',
     },
   },
   {
+    id: 'a-cause-that-flaps-is-a-storm',
+    file: 'src/core/operational/causes.ts',
+    find: "return bearing !== 'counts' && now >= entry.nextAt ?",
+    replace: "return bearing !== 'counts' ?",
+    test: {
+      file: 'core/operational/causes.test.ts',
+      name: 'whatever happens, a cause is said at most once a minute',
+    },
+  },
+  {
+    id: 'an-outage-of-all-is-a-storm',
+    file: 'src/core/operational/causes.ts',
+    find: 'return others.length >= maxCausesAtOnce\n',
+    replace: 'return others.length > 100_000\n',
+    test: { file: 'core/operational/causes.test.ts', name: '500 destinations that go down at once' },
+  },
+  {
     id: 'failed-events-make-events',
     file: 'src/core/operational/failures.ts',
-    find: 'if (delivery?.sourceId === builtInSourceId) return',
+    find: 'if (delivery?.sourceId === builtInSourceId) return null',
     replace: '',
     test: { file: events, name: 'dead letters make one event a window' },
   },
@@ -168,7 +185,7 @@ export const operators: readonly Mutation[] = [
   {
     id: 'an-audit-is-news-whenever-it-fails',
     file: 'src/operators/audit/runs.ts',
-    find: 'if (failure === null || failure.identity === before) return failure && before',
+    find: 'if ((failure?.identity ?? null) === before) return before',
     replace: 'if (failure === null) return null',
     test: { file: events, name: 'an audit by the API that fails is an event once' },
   },

@@ -1,5 +1,5 @@
 import type { Heartbeat, HeartbeatEndpoint } from '../ledger/heartbeat.ts'
-import { shownFailure, timeText, type OperationalEvent } from './operational-event.ts'
+import { endpointCause, shownFailure, timeText, type OperationalEvent } from './operational-event.ts'
 
 /** An endpoint that was reported as down, and not as recovered yet. */
 export interface DownEndpoint {
@@ -28,6 +28,7 @@ const maxSilentIntervals = 3
 export class EndpointHealth {
   readonly #forwarders = new Map<string, LiveForwarder>()
   readonly #down = new Map<string, DownEndpoint>()
+  #isUsed: (destinationId: string, urlId: string) => boolean = () => true
   /** The time of the newest heartbeat, by the brokers' clock. */
   #now = -Infinity
   /** Until then a forwarder that has it open may just not have been heard yet. */
@@ -59,14 +60,20 @@ export class EndpointHealth {
     return endpoints.flatMap((endpoint) => this.#judge(endpoint, appendedAt) ?? [])
   }
 
-  /** Forgets endpoints that the settings no longer have. */
-  keep(exists: (destinationId: string, urlId: string) => boolean): void {
-    for (const [key, { destinationId, urlId }] of this.#down)
-      if (!exists(destinationId, urlId)) this.#down.delete(key)
+  /**
+   * Forgets endpoints that nothing is sent to any more, and passes over what forwarders that do not know it yet say of
+   * them. Returns those that were down.
+   */
+  keep(isUsed: (destinationId: string, urlId: string) => boolean): DownEndpoint[] {
+    this.#isUsed = isUsed
+    const left = [...this.#down].filter(([, { destinationId, urlId }]) => !isUsed(destinationId, urlId))
+    for (const [key] of left) this.#down.delete(key)
+    return left.map(([, endpoint]) => endpoint)
   }
 
   #judge(endpoint: HeartbeatEndpoint, at: number): OperationalEvent | null {
     const { destinationId, urlId, downSince, lastSuccessAt, lastFailure } = endpoint
+    if (!this.#isUsed(destinationId, urlId)) return null
     const key = keyOf(endpoint)
     const reported = this.#down.get(key)
     if (downSince !== null) {
@@ -76,7 +83,7 @@ export class EndpointHealth {
         name: 'Endpoint Down',
         identity: `${key}/${downSince}`,
         at,
-        destination: destinationId,
+        ...endpointCause('down', destinationId, urlId),
         properties: {
           urlId,
           since: timeText(downSince),
@@ -92,7 +99,7 @@ export class EndpointHealth {
       name: 'Endpoint Recovered',
       identity: `${key}/${reported.since}`,
       at,
-      destination: destinationId,
+      ...endpointCause('down', destinationId, urlId),
       properties: { urlId, since: timeText(reported.since), recoveredAt: timeText(at) },
     }
   }

@@ -1,4 +1,4 @@
-import type { DeadLetter, DeadLetterReason } from '../delivery/delivery.ts'
+import type { DeadLetter } from '../delivery/delivery.ts'
 import type { AuditReport } from '../ledger/audit-report.ts'
 import type { DeliveryEvent, DispositionLabel } from '../ledger/delivery-event.ts'
 import { builtInSourceId } from '../call/built-in-source.ts'
@@ -25,6 +25,8 @@ export function auditFailure(
   return {
     name: 'Audit Failed',
     identity: JSON.stringify([faults, balances]),
+    cause: 'audit',
+    ended: false,
     at,
     destination: null,
     properties: {
@@ -34,6 +36,17 @@ export function auditFailure(
     },
   }
 }
+
+/** The first audit that finds nothing, after one whose findings were reported. */
+export const auditPassed = (found: string, at: number): OperationalEvent => ({
+  name: 'Problem Ended',
+  identity: `audit/${found}/${at}`,
+  cause: 'audit',
+  ended: true,
+  at,
+  destination: null,
+  properties: { of: 'Audit Failed', until: timeText(at) },
+})
 
 /** `delete-<request id>-<hash>`: the messageId of a delete call (core/erasure/deletion.ts). */
 const deleteCallId = /^delete-(.+)-[\w-]{27}$/
@@ -75,77 +88,25 @@ export class DeletionChecks {
   }
 }
 
-/** Dead letters of one destination and reason that were not reported yet. */
-export interface FailureWindow {
-  /** Null for records that never became a delivery. */
-  destinationId: string | null
-  reason: DeadLetterReason
-  /** When the first of them was counted, epoch ms by the counting process's clock. */
-  openedAt: number
-  /** When the first and the last of them failed, epoch ms. */
-  since: number
-  until: number
-  count: number
-  /** Of the last one that had a response. */
-  lastResponse: ShownResponse | null
-}
-
 /**
- * Counts dead letters by destination and reason. The first one opens a window; at its end one event says how many there
- * were, so there is at most one a window's length, however many fail.
+ * One delivery that failed; alike ones are counted together. Null for dead letters of operational events: with two
+ * subscribers that are both down, the failures of each would be news for the other, for ever.
  */
-export class FailureWindows {
-  readonly #open = new Map<string, FailureWindow>()
-  readonly #lengthMs: number
-
-  constructor(lengthMs: number, open: Iterable<FailureWindow> = []) {
-    this.#lengthMs = lengthMs
-    for (const each of open) this.#open.set(keyOf(each.destinationId, each.reason), { ...each })
-  }
-
-  get open(): Iterable<FailureWindow> {
-    return this.#open.values()
-  }
-
-  /**
-   * Dead letters of operational events are left out: with two subscribers that are both down, the failures of each would
-   * be news for the other, for ever.
-   *
-   * @param now epoch ms
-   */
-  take({ delivery, reason, failedAt }: DeadLetter, now: number): void {
-    if (delivery?.sourceId === builtInSourceId) return
-    const destinationId = delivery?.destinationId ?? null
-    const key = keyOf(destinationId, reason)
-    let window = this.#open.get(key)
-    if (!window) {
-      const opened = { openedAt: now, since: failedAt, until: failedAt, count: 0, lastResponse: null }
-      this.#open.set(key, (window = { destinationId, reason, ...opened }))
-    }
-    window.count++
-    window.since = Math.min(window.since, failedAt)
-    window.until = Math.max(window.until, failedAt)
-    const last = delivery?.lastResponse
-    if (last) window.lastResponse = { status: last.status, detail: `status ${last.status}` }
-  }
-
-  /** What the windows that have ended come to. */
-  due(now: number): OperationalEvent[] {
-    const events: OperationalEvent[] = []
-    for (const [key, window] of this.#open) {
-      const { destinationId, reason, openedAt, since, until, count, lastResponse } = window
-      if (now < openedAt + this.#lengthMs) continue
-      this.#open.delete(key)
-      events.push({
-        name: 'Deliveries Failed',
-        identity: `${key}/${openedAt}`,
-        at: until,
-        destination: destinationId,
-        properties: { reason, count, since: timeText(since), until: timeText(until), lastResponse },
-      })
-    }
-    return events
+export function failedDelivery({ delivery, reason, failedAt }: DeadLetter): OperationalEvent | null {
+  if (delivery?.sourceId === builtInSourceId) return null
+  const destination = delivery?.destinationId ?? null
+  const last = delivery?.lastResponse
+  const lastResponse: ShownResponse | null = last
+    ? { status: last.status, detail: `status ${last.status}` }
+    : null
+  const cause = `dead_letters${destination === null ? '' : `:${destination}`}:${reason}`
+  const at = timeText(failedAt)
+  return {
+    name: 'Deliveries Failed',
+    identity: `${cause}/${failedAt}`,
+    cause,
+    at: failedAt,
+    destination,
+    properties: { reason, count: 1, since: at, until: at, lastResponse },
   }
 }
-
-const keyOf = (destinationId: string | null, reason: string): string => `${destinationId ?? ''}/${reason}`

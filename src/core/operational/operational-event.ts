@@ -5,6 +5,7 @@ import { destinationsOf, sentOf } from '../replay/replay-job.ts'
 import { builtInSourceId } from '../call/built-in-source.ts'
 import type { SettingsEvent } from '../settings/events.ts'
 import type { SettingsState } from '../settings/settings.ts'
+import { sentenceOf } from './sentence.ts'
 
 /** What Postrider says about itself, as the names of `track` calls (docs/operational-events.md). */
 export const operationalEventNames = [
@@ -19,6 +20,7 @@ export const operationalEventNames = [
   'Audit Failed',
   'Records Lost',
   'Plan Violated',
+  'Problem Ended',
 ] as const
 export type OperationalEventName = (typeof operationalEventNames)[number]
 
@@ -29,6 +31,14 @@ export interface OperationalEvent {
    * and so to the same messageId. At most a few hundred characters.
    */
   identity: string
+  /** Why it came: as far as there is one, the id of the console's problem. Events of one cause are limited (`causes.ts`). */
+  cause: string
+  /** What of the cause begins or ends with it, where a cause can be several things at once, such as URLs. */
+  item?: string
+  /** Whether nothing of the cause is so any more; null for what has no end. Set once it is to be said. */
+  ended?: boolean | null
+  /** How many more it stands for. Set once it is to be said. */
+  more?: number
   /** Epoch ms. */
   at: number
   /** The destination that it is about: it does not get it. Null where it is about none. */
@@ -63,10 +73,12 @@ export function shownFailure(failure: EndpointFailure | null): ShownResponse | n
  * @param consoleUrl CONSOLE_URL, without a slash at its end
  */
 export function operationalCall(
-  { name, at, destination, properties }: OperationalEvent,
+  event: OperationalEvent,
   messageId: string,
   consoleUrl: string | null,
 ): AnalyticsCall {
+  const { name, at, destination, properties, cause, ended = null, more = 0 } = event
+  const text = sentenceOf(event)
   const page = destination === null ? '' : `/destinations/${encodeURIComponent(destination)}`
   const link = consoleUrl === null ? {} : { link: `${consoleUrl}${page}` }
   return {
@@ -79,7 +91,7 @@ export function operationalCall(
     event: name,
     timestamp: at,
     receivedAt: at,
-    properties: JSON.stringify({ destination, ...properties, ...link }),
+    properties: JSON.stringify({ destination, ...properties, text, cause, ended, more, ...link }),
   }
 }
 
@@ -94,18 +106,19 @@ export function settingChange(event: SettingsEvent, before: StateBefore): Operat
       // Another end of the same pause is no transition.
       if (before.destinations.get(id)?.pause?.id === pauseId) return null
       const properties = { pauseId, since: timeText(at), until: until === null ? null : timeText(until) }
-      return { name: 'Destination Paused', identity: `${id}/${pauseId}`, at, destination: id, properties }
+      return { name: 'Destination Paused', identity: `${id}/${pauseId}`, ...heldBy(id), at, properties }
     }
     case 'destination_resumed': {
       const { id, pauseId, at } = event
       const since = before.destinations.get(id)?.pause?.since ?? at
       const properties = { pauseId, since: timeText(since), resumedAt: timeText(at) }
-      return { name: 'Destination Resumed', identity: `${id}/${pauseId}`, at, destination: id, properties }
+      return { name: 'Destination Resumed', identity: `${id}/${pauseId}`, ...heldBy(id), at, properties }
     }
     case 'endpoint_gone': {
       const { id, urlId, at } = event
       const properties = { urlId, since: timeText(at) }
-      return { name: 'Endpoint Gone', identity: `${id}/${urlId}/${at}`, at, destination: id, properties }
+      const identity = `${id}/${urlId}/${at}`
+      return { name: 'Endpoint Gone', identity, ...endpointCause('gone', id, urlId), at, properties }
     }
     case 'replay_finished':
       return replayFinished(event, before)
@@ -113,6 +126,15 @@ export function settingChange(event: SettingsEvent, before: StateBefore): Operat
       return null
   }
 }
+
+/** Causes are called as the problems of the console are. */
+const heldBy = (id: string) => ({ cause: `destination:${id}:held`, destination: id })
+
+export const endpointCause = (word: 'down' | 'gone', id: string, urlId: string) => ({
+  cause: `destination:${id}:${word}`,
+  item: `${id}/${urlId}`,
+  destination: id,
+})
 
 /** One that was cancelled is no news: a person did it. */
 function replayFinished({ id, at, totals }: ReplayEnd, { replays }: StateBefore): OperationalEvent | null {
@@ -134,6 +156,7 @@ function replayFinished({ id, at, totals }: ReplayEnd, { replays }: StateBefore)
   return {
     name: 'Replay Finished',
     identity: id,
+    cause: `replay:${id}`,
     at,
     destination: others.length > 0 ? null : destination,
     properties,

@@ -3,13 +3,12 @@ import type { DeliveryEvent } from '../ledger/delivery-event.ts'
 import type { SettingsEvent } from '../settings/events.ts'
 import type { SettingsState } from '../settings/settings.ts'
 import { EndpointHealth, type DownEndpoint } from './endpoint-health.ts'
-import { DeletionChecks, FailureWindows, type FailureWindow } from './failures.ts'
-import { ViolationWindows, type ViolationWindow } from './violations.ts'
-import { type OperationalEvent, settingChange } from './operational-event.ts'
+import { CauseLimits, type CauseTimes, type OpenCause } from './causes.ts'
+import { DeletionChecks, failedDelivery } from './failures.ts'
+import { endpointCause, settingChange, timeText, type OperationalEvent } from './operational-event.ts'
+import { planViolation } from './violations.ts'
 
-export interface FoldTimes {
-  /** How long dead letters of one destination and reason, or violations alike, are counted together. */
-  windowMs: number
+export interface FoldTimes extends CauseTimes {
   /** How long a deletion must have been quiet before it is looked up whether it is finished. */
   quietMs: number
 }
@@ -17,8 +16,7 @@ export interface FoldTimes {
 /** What is left of everything that was read: kept with the positions that it was read to. */
 export interface OperationalState {
   down: DownEndpoint[]
-  windows: FailureWindow[]
-  violations: ViolationWindow[]
+  causes: OpenCause[]
   deletions: string[]
   /** Events that may not have been sent yet, the oldest first. */
   unsent: OperationalEvent[]
@@ -26,8 +24,7 @@ export interface OperationalState {
 
 export const noState: OperationalState = {
   down: [],
-  windows: [],
-  violations: [],
+  causes: [],
   deletions: [],
   unsent: [],
 }
@@ -37,17 +34,20 @@ export const noState: OperationalState = {
  * only be sent twice, or not at all, after a crash.
  */
 export function smallerStates(state: OperationalState): OperationalState[] {
-  const windows = state.windows.map((window) => ({ ...window, lastResponse: null }))
-  const unsent = state.unsent.map((event) => ({
+  const bareEvent = (event: OperationalEvent): OperationalEvent => ({
     ...event,
     properties: { ...event.properties, lastResponse: null },
-  }))
-  const bare = { ...state, windows, unsent }
+  })
+  const bare = {
+    ...state,
+    causes: state.causes.map((each) => ({ ...each, held: each.held && bareEvent(each.held) })),
+    unsent: state.unsent.map(bareEvent),
+  }
   return [
     state,
     bare,
-    { ...bare, down: [] },
-    { ...bare, down: [], windows: [], violations: [], deletions: [] },
+    { ...bare, down: [], causes: bare.causes.filter(({ held }) => held !== null) },
+    { ...bare, down: [], causes: [], deletions: [] },
     noState,
   ]
 }
@@ -59,19 +59,15 @@ export function smallerStates(state: OperationalState): OperationalState[] {
  */
 export class OperationalFold {
   readonly #health: EndpointHealth
-  readonly #windows: FailureWindows
-  readonly #violations: ViolationWindows
+  readonly #limits: CauseLimits
   readonly #deletions: DeletionChecks
   #unsent: OperationalEvent[]
 
-  constructor(
-    times: FoldTimes,
-    { down, windows, violations, deletions, unsent }: OperationalState,
-    now: number,
-  ) {
+  constructor(times: FoldTimes, { down, causes, deletions, unsent }: OperationalState, now: number) {
     this.#health = new EndpointHealth(down)
-    this.#windows = new FailureWindows(times.windowMs, windows)
-    this.#violations = new ViolationWindows(times.windowMs, violations)
+    this.#limits = new CauseLimits(times, causes)
+    for (const { destinationId, urlId } of down)
+      this.#limits.wasSaid(endpointCause('down', destinationId, urlId), 'Endpoint Down')
     this.#deletions = new DeletionChecks(times.quietMs, deletions, now)
     this.#unsent = [...unsent]
   }
@@ -79,8 +75,7 @@ export class OperationalFold {
   get state(): OperationalState {
     return {
       down: [...this.#health.down],
-      windows: [...this.#windows.open].map((window) => ({ ...window })),
-      violations: [...this.#violations.open].map((window) => ({ ...window })),
+      causes: [...this.#limits.open].map((each) => structuredClone(each)),
       deletions: [...this.#deletions.requestIds],
       unsent: [...this.#unsent],
     }
@@ -92,32 +87,47 @@ export class OperationalFold {
 
   /** @param appendedAt when the broker took the record, epoch ms; `now` is this process's clock */
   ledger(event: DeliveryEvent, appendedAt: number, now: number): void {
-    if (event.heartbeat) this.#unsent.push(...this.#health.take(event.heartbeat, appendedAt))
-    else if (event.type === 'lost') this.#unsent.push(lossOf(event))
-    else if (event.violations) this.#violations.take(event.violations, now)
+    if (event.heartbeat) this.#take(this.#health.take(event.heartbeat, appendedAt), now)
+    else if (event.type === 'lost') this.#take([lossOf(event)], now)
+    else if (event.violations) this.#take(event.violations.map(planViolation), now)
     else this.#deletions.take(event, now)
   }
 
   deadLetter(deadLetter: DeadLetter, now: number): void {
-    this.#windows.take(deadLetter, now)
+    const failed = failedDelivery(deadLetter)
+    if (failed) this.#take([failed], now)
   }
 
-  setting(event: SettingsEvent, before: Pick<SettingsState, 'destinations' | 'replays'>): void {
+  setting(event: SettingsEvent, before: Pick<SettingsState, 'destinations' | 'replays'>, now: number): void {
     const change = settingChange(event, before)
-    if (change) this.#unsent.push(change)
+    if (change) this.#take([change], now)
   }
 
-  /** Forgets what the settings no longer have. */
-  keep({ destinations }: Pick<SettingsState, 'destinations'>): void {
-    this.#health.keep(
-      (destinationId, urlId) =>
-        destinations.get(destinationId)?.urls.some((url) => url.id === urlId) ?? false,
-    )
+  /** What nothing is sent to any more is neither down nor gone. */
+  keep({ destinations }: Pick<SettingsState, 'destinations'>, now: number): void {
+    const urlOf = (destinationId: string, urlId: string) => {
+      const destination = destinations.get(destinationId)
+      return destination?.enabled ? destination.urls.find(({ id }) => id === urlId) : undefined
+    }
+    const left = this.#health.keep((destinationId, urlId) => urlOf(destinationId, urlId) !== undefined)
+    for (const { destinationId, urlId, since } of left)
+      this.#take([problemEnded('down', destinationId, urlId, since, now)], now)
+    for (const { of, open } of [...this.#limits.open])
+      if (of === 'Endpoint Gone')
+        for (const item of open) {
+          const [destinationId = '', urlId = ''] = item.split('/')
+          if ((urlOf(destinationId, urlId)?.goneAt ?? null) === null)
+            this.#take([problemEnded('gone', destinationId, urlId, null, now)], now)
+        }
   }
 
-  /** Ends the windows whose time is over. */
+  #take(events: readonly OperationalEvent[], now: number): void {
+    for (const event of events) this.#unsent.push(...this.#limits.take(event, now))
+  }
+
+  /** What is due by now. */
   elapse(now: number): void {
-    this.#unsent.push(...this.#windows.due(now), ...this.#violations.due(now))
+    this.#unsent.push(...this.#limits.due(now))
   }
 
   deletionsToCheck(now: number): string[] {
@@ -128,13 +138,15 @@ export class OperationalFold {
   deletionChecked(requestId: string, finished: Record<string, unknown> | null, now: number): void {
     this.#deletions.checked(requestId)
     if (finished === null) return
-    this.#unsent.push({
+    const finishedEvent = {
       name: 'Deletion Finished',
       identity: requestId,
+      cause: `deletion:${requestId}`,
       at: now,
       destination: null,
       properties: { deletion: requestId, ...finished },
-    })
+    } as const
+    this.#take([finishedEvent], now)
   }
 
   sent(events: readonly OperationalEvent[]): void {
@@ -147,6 +159,7 @@ function lossOf({ topic, partition, firstOffset, lastOffset, at }: DeliveryEvent
   return {
     name: 'Records Lost',
     identity: `${topic}/${partition}/${firstOffset}-${lastOffset}`,
+    cause: `lost:${topic}/${partition}`,
     at,
     destination: null,
     properties: {
@@ -155,6 +168,26 @@ function lossOf({ topic, partition, firstOffset, lastOffset, at }: DeliveryEvent
       firstOffset,
       lastOffset,
       count: (lastOffset ?? 0) - (firstOffset ?? 0) + 1,
+    },
+  }
+}
+
+/** Nobody will say that this URL works again: it was taken away or disabled, or is to be tried again. */
+function problemEnded(
+  word: 'down' | 'gone',
+  destinationId: string,
+  urlId: string,
+  since: number | null,
+  now: number,
+): OperationalEvent {
+  return {
+    name: 'Problem Ended',
+    identity: `${word}/${destinationId}/${urlId}/${since ?? now}`,
+    ...endpointCause(word, destinationId, urlId),
+    at: now,
+    properties: {
+      of: word === 'down' ? 'Endpoint Down' : 'Endpoint Gone',
+      ...{ urlId, since: since === null ? null : timeText(since), until: timeText(now) },
     },
   }
 }

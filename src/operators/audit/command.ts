@@ -6,7 +6,7 @@ import { readPeriod } from '../../cli/flags.ts'
 import { io, stopSignal } from '../../cli/io.ts'
 import { print, printJson, count, printable, table, withProgress } from '../../cli/terminal.ts'
 import type { DestinationLine, AuditReport, AuditFault, Copy } from '../../core/ledger/audit-report.ts'
-import { auditFailure } from '../../core/operational/failures.ts'
+import { auditFailure, auditPassed } from '../../core/operational/failures.ts'
 import { messageOf } from '../../errors.ts'
 import { SqliteKeySet } from '../audiences/staged-list.ts'
 import { sendFound } from '../operational-events/open.ts'
@@ -15,6 +15,8 @@ import { openAuditSource } from './kafka.ts'
 
 /** Between two audits of `--follow`. */
 const followMs = 5_000
+/** At most one operational event in so long: its cause is one. */
+const reportMs = 60_000
 
 export function auditCommand(): Command {
   return new Command('audit')
@@ -50,6 +52,7 @@ async function run(
     )
   /** Found again, it is no news. */
   let reported: string | null = null
+  let reportedAt = -Infinity
   do {
     const report = await once().catch((error: unknown) => {
       if (signal.aborted) return null
@@ -59,10 +62,12 @@ async function run(
     if (!report.ok) io().exitCode = 1
     if (options.json) printJson(report)
     else print(options.follow && report.ok ? lineOf(report, Date.now()) : pageOf(report))
-    const failure = auditFailure(report, Date.now())
-    if (failure && failure.identity !== reported)
-      await sendFound(deployment, failure).then(
-        () => (reported = failure.identity),
+    const now = Date.now()
+    const failure = auditFailure(report, now)
+    const found = failure?.identity ?? null
+    if (found !== reported && now >= reportedAt + reportMs)
+      await sendFound(deployment, failure ?? auditPassed(reported!, now)).then(
+        () => ([reported, reportedAt] = [found, now]),
         (error: unknown) => deployment.log.warn(`no operational event was sent: ${messageOf(error)}`),
       )
     if (options.follow) await delay(followMs, undefined, { signal }).catch(() => {})

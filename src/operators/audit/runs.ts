@@ -1,5 +1,5 @@
 import type { AuditReport } from '../../core/ledger/audit-report.ts'
-import { auditFailure } from '../../core/operational/failures.ts'
+import { auditFailure, auditPassed } from '../../core/operational/failures.ts'
 import type { OperationalEvent } from '../../core/operational/operational-event.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { pause } from '../../retry-forever.ts'
@@ -83,7 +83,7 @@ export class AuditRuns {
       const report = await audit(source(), newKeySet, options)
       const { since, until } = options
       const at = now()
-      const reported = await this.#report(auditFailure(report, at), before)
+      const reported = await this.#report(auditFailure(report, at), before, at)
       store.keepAudit(at, JSON.stringify({ since, until, report, reported }))
       this.#outcome = outcomeOf({ at, report })
       return { at, since, until, report, reported }
@@ -92,14 +92,16 @@ export class AuditRuns {
     }
   }
 
-  /** What was reported last time and is found again is no news. Returns what has been reported. */
-  async #report(failure: OperationalEvent | null, before: string | null): Promise<string | null> {
-    if (failure === null || failure.identity === before) return failure && before
+  /** What was reported last time and is found again is no news. Returns what has been reported, and is not over. */
+  async #report(failure: OperationalEvent | null, before: string | null, at: number): Promise<string | null> {
+    if ((failure?.identity ?? null) === before) return before
     try {
-      return (await this.#options.sendEvent(failure)) ? failure.identity : null
+      const wasSent = await this.#options.sendEvent(failure ?? auditPassed(before!, at))
+      return wasSent && failure ? failure.identity : null
     } catch (error) {
-      this.#options.log.warn(`no operational event was sent for an audit that failed: ${messageOf(error)}`)
-      return null
+      this.#options.log.warn(`no operational event was sent for an audit: ${messageOf(error)}`)
+      // An end that could not be sent is sent after the next audit.
+      return failure ? null : before
     }
   }
 }

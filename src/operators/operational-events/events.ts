@@ -27,6 +27,7 @@ export interface OperationalTimes extends FoldTimes {
 
 export const defaultOperationalTimes: OperationalTimes = {
   windowMs: 60_000,
+  endMs: 600_000,
   quietMs: 10_000,
   tickMs: 500,
   commitMs: 5_000,

@@ -139,7 +139,7 @@ export class EventsReader implements EventsReading {
     try {
       const [settings, ...others] = reader.#readers
       await settings!.start()
-      fold.keep(reader.#settings.fold.state)
+      fold.keep(reader.#settings.fold.state, Date.now())
       for (const other of others) other.start().catch(reader.#failed.reject)
       return reader
     } catch (error) {
@@ -207,9 +207,9 @@ export class EventsReader implements EventsReading {
     if (entry)
       for (const { placed, verdict } of this.#settings.take({ offset, appendedAt, entry }))
         if (before && verdict === 'accepted' && placed.entry.kind === 'event')
-          this.#fold.setting(placed.entry.record.event, before)
+          this.#fold.setting(placed.entry.record.event, before, Date.now())
     if (!isNew) return
-    this.#fold.keep(fold.state)
+    this.#fold.keep(fold.state, Date.now())
     this.#passed(record)
   }
 

@@ -10,8 +10,9 @@ import {
   type OperationalPorts,
 } from '../../../src/operators/operational-events/events.ts'
 
+/** Each is a cause of its own. */
 const loss = (offset: number) =>
-  deliveryEvent('lost', 1, { topic: 'calls', partition: 0, firstOffset: offset, lastOffset: offset })
+  deliveryEvent('lost', 1, { topic: 'calls', partition: offset, firstOffset: offset, lastOffset: offset })
 
 /** A ledger of losses, a group's commits, and what was sent; a console dies at any step, before or after its effect. */
 function rig(losses: number, deathsAt: readonly { step: number; isAfter: boolean }[]) {
@@ -71,7 +72,7 @@ function rig(losses: number, deathsAt: readonly { step: number; isAfter: boolean
     finishedDeletion: async () => null,
     now: () => 1,
   }
-  const times = { windowMs: 1, quietMs: 1, tickMs: 1, commitMs: 0, retryMs: 1 }
+  const times = { windowMs: 1, endMs: 1, quietMs: 1, tickMs: 1, commitMs: 0, retryMs: 1 }
   const log = { info() {}, warn() {} }
   const isDone = () => committed.positions[0]!.offset === losses && committed.state.unsent.length === 0
   const watch = setInterval(() => isDone() && stop.abort(), 1)
@@ -116,7 +117,7 @@ test('a console that does not get the lease sends nothing, and asks again', asyn
       throw new PostriderError('conflict', 'sending operational events is running elsewhere')
     },
   } as unknown as OperationalPorts
-  const times = { windowMs: 1, quietMs: 1, tickMs: 1, commitMs: 1, retryMs: 1 }
+  const times = { windowMs: 1, endMs: 1, quietMs: 1, tickMs: 1, commitMs: 1, retryMs: 1 }
   const log = { info() {}, warn: (message: string) => void warnings.push(message) }
   await emitOperationalEvents({ ports, times, consoleUrl: null, log, signal: stop.signal })
   assert.deepEqual([asked, warnings], [3, []])

@@ -7,7 +7,7 @@ import { operationalCall } from '../../../src/core/operational/operational-event
 import { noState, OperationalFold } from '../../../src/core/operational/operational-fold.ts'
 import { checkCall } from '../../../src/core/call/check-call.ts'
 
-const times = { windowMs: 60_000, quietMs: 10_000 }
+const times = { windowMs: 60_000, endMs: 600_000, quietMs: 10_000 }
 
 const deadLetter = (destinationId: string, reason: DeadLetter['reason'], sourceId = 'shop'): DeadLetter => {
   const delivery = { destinationId, sourceId, lastResponse: null } as unknown as NonNullable<
@@ -83,6 +83,7 @@ test('every event is a call that can be delivered, with the link where the conso
   const event = {
     name: 'Endpoint Gone',
     identity: 'i',
+    cause: 'destination:crm:gone',
     at: 1_700_000_000_000,
     destination: 'crm',
     properties: { urlId: 'u1' },
@@ -95,13 +96,21 @@ test('every event is a call that can be delivered, with the link where the conso
       'Endpoint Gone',
       'postrider',
       'postrider:crm',
-      { destination: 'crm', urlId: 'u1', link: 'https://c.example/destinations/crm' },
+      {
+        ...{ destination: 'crm', urlId: 'u1', text: 'Gone: crm (u1): it answered 410 and gets nothing more' },
+        ...{
+          cause: 'destination:crm:gone',
+          ended: null,
+          more: 0,
+          link: 'https://c.example/destinations/crm',
+        },
+      },
     ],
   )
   const general = operationalCall({ ...event, destination: null }, 'postrider-2', null)
   assert.deepEqual(
-    [general.anonymousId, JSON.parse(general.properties!)],
-    ['postrider', { destination: null, urlId: 'u1' }],
+    [general.anonymousId, Object.hasOwn(JSON.parse(general.properties!) as object, 'link')],
+    ['postrider', false],
   )
 })
 

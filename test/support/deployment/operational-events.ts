@@ -13,6 +13,7 @@ import { until } from '../until.ts'
 /** In place of minutes: as short as leaves room for what a test does within one. */
 export const fastTimes: Partial<OperationalTimes> = {
   windowMs: 1_500,
+  endMs: 60_000,
   quietMs: 300,
   tickMs: 50,
   commitMs: 200,
