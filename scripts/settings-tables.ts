@@ -45,6 +45,7 @@ export const settingsSections: readonly (readonly [title: string, names: readonl
       'CONSOLE_OIDC_SESSION',
     ],
   ],
+  ['Mail', ['MAIL_SMTP_URL', 'MAIL_FROM', 'MAIL_TO', 'MAIL_TLS', 'MAIL_CA_FILE']],
   [
     'Delivery',
     [

@@ -59,10 +59,11 @@ export function createLog(options: {
 
 /** The secrets of a configuration, as they could turn up in a line. */
 export function secretsOf(config: Config): string[] {
-  const { kafka, registry, adminToken, secretsKeys } = config
+  const { kafka, registry, adminToken, secretsKeys, mail } = config
   return [
     kafka.sasl?.mechanism === 'oauthbearer' ? kafka.sasl.clientSecret : kafka.sasl?.password,
     registry.password,
+    mail?.server.login?.password,
     adminToken,
     ...secretsKeys.flatMap((key) => [
       Buffer.from(key).toString('hex'),

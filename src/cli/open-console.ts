@@ -4,11 +4,13 @@ import { openConsoleServer } from '../console/server.ts'
 import type { LoginCode } from '../console/page/session.ts'
 import { openIdentityProvider } from '../adapters/http/identity-provider.ts'
 import { urlAt } from '../adapters/http/serving.ts'
+import { openMailer } from '../adapters/mailer.ts'
 import { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
 import { markForCompaction, type MarkTimes } from '../adapters/kafka/write/compaction-marks.ts'
 import { variables } from '../config/variables.ts'
 import { ConsoleCounts } from '../adapters/metrics/console-metrics.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
+import { MailQueue } from '../operators/alerts/mail-queue.ts'
 import { currentActor } from '../operators/settings/writer.ts'
 import { operations } from '../operators/operations.ts'
 import type { ConsoleServices } from '../operators/services.ts'
@@ -59,7 +61,7 @@ export function openConsole(options: OpenConsoleOptions): ListeningPart<ConsoleC
       `CONSOLE_OIDC_CLIENT_SECRET is not set, and nobody can log in by CONSOLE_OIDC_ISSUER without it; it takes ${variables.CONSOLE_OIDC_CLIENT_SECRET.takes}`,
     )
   const counts = new ConsoleCounts()
-  const lives = new PartLives('console', log, () => assemble(options))
+  const lives = new PartLives('console', log, () => assemble(options, counts))
   counts.auditIntervalMs = config.auditIntervalMs
   counts.audit = () => lives.ready?.audits.outcome ?? null
   const listen = () =>
@@ -101,14 +103,23 @@ interface ReadyConsole {
   audits: AuditRuns
 }
 
-function assemble(options: OpenConsoleOptions): Life<ReadyConsole> {
+function assemble(options: OpenConsoleOptions, counts: Pick<ConsoleCounts, 'mail'>): Life<ReadyConsole> {
   const { config, kafka, log, codecs } = options
+  const mails =
+    config.mail &&
+    new MailQueue({
+      mailer: openMailer(config.mail),
+      log,
+      count: (outcome) => counts.mail(outcome),
+      now: Date.now,
+    })
   const transactions = new OpenTransactions()
   const ending = new AbortController()
   let following: Promise<void> = Promise.resolve()
   const open = openServices(options, {
     ...options,
     transactions,
+    mails,
     actor: () => currentActor() ?? partActor('console'),
     signal: ending.signal,
     // What they lack is folded behind the start.
@@ -146,7 +157,7 @@ function assemble(options: OpenConsoleOptions): Life<ReadyConsole> {
         if (signal.aborted) return
         stopEnding = endPauses(settings, log)
         onReady({ services, audits })
-        running = runBehind(options, open, audits, ending.signal)
+        running = runBehind({ ...options, mails }, open, audits, ending.signal)
         // A log that can never be read ends the part.
         await Promise.race([untilAborted(signal), settings.ended, erasures.log.ended, suppressed.log.ended])
       } catch (error) {
@@ -166,7 +177,7 @@ function assemble(options: OpenConsoleOptions): Life<ReadyConsole> {
 
 /** What a console does beside answering. Resolves when the signal has aborted. */
 async function runBehind(
-  { operationalEvents, compactionMarks, ...context }: OpenConsoleOptions,
+  { operationalEvents, compactionMarks, mails, ...context }: OpenConsoleOptions & { mails: MailQueue | null },
   { replays, deletions }: Pick<OpenServices, 'replays' | 'deletions'>,
   audits: AuditRuns,
   signal: AbortSignal,
@@ -181,6 +192,7 @@ async function runBehind(
       : runAudits(audits, config.auditIntervalMs, { signal, log, now: Date.now }),
     operationalEvents === null
       ? null
-      : runOperationalEvents({ ...context, deletions, times: operationalEvents }, signal),
+      : runOperationalEvents({ ...context, deletions, mails, times: operationalEvents }, signal),
+    mails?.run(signal),
   ])
 }

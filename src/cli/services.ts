@@ -3,12 +3,14 @@ import type { FoldedLog } from '../adapters/folded-log/folded-log.ts'
 import { readChanges } from '../adapters/folded-log/settings-history.ts'
 import type { SettingsLog } from '../adapters/folded-log/settings-log.ts'
 import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
+import { openMailer } from '../adapters/mailer.ts'
 import { schemaRefusal } from '../adapters/json-schema/compile-schema.ts'
 import { createSecrets } from '../adapters/secrets.ts'
 import { sendSample } from '../adapters/webhook/sample-call.ts'
 import { openNewestCalls } from '../operators/destinations/kafka.ts'
 import { transportOf } from '../adapters/webhook/transport.ts'
 import type { ConsoleServices } from '../operators/services.ts'
+import type { MailQueue } from '../operators/alerts/mail-queue.ts'
 import { openComputations } from '../operators/audiences/kafka.ts'
 import { openAudits } from '../operators/audit/kafka.ts'
 import type { AuditRuns } from '../operators/audit/runs.ts'
@@ -32,6 +34,8 @@ import { closedWith } from './part-lives.ts'
 export interface ServicesOptions extends LogOptions {
   /** Who changes the settings. */
   actor: () => string
+  /** Of a console that mails operational events. */
+  mails?: MailQueue | null
   /** Ends what a start reads. */
   signal: AbortSignal
   /** Resolves once the statistics hold what they are to show first. */
@@ -93,7 +97,9 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     return made
   })
   const messages = opened(async () => closing(await openMessages(deployment, erased)))
-  const audits = once(async () => openAudits(deployment, (await statistics()).database, settings))
+  const audits = once(async () =>
+    openAudits(deployment, (await statistics()).database, settings, options.mails ?? null),
+  )
   const services: ConsoleServices = {
     settings,
     secrets,
@@ -124,6 +130,8 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     callsTopic: topics.calls,
     collectorUrl: collectorUrlOf(config),
     liveTail: closing(openLiveTail(deployment)),
+    mailer: config.mail && openMailer(config.mail),
+    mailsWaiting: () => options.mails?.waiting.length ?? null,
     now: Date.now,
   }
   return {

@@ -1,5 +1,6 @@
 import { companyLoginOf } from './company-login.ts'
 import { kafkaLoginOf, kafkaSecurityWarnings, kafkaTlsOf } from './kafka-security.ts'
+import { mailOf } from './mail.ts'
 import { readEnvironment } from './read-environment.ts'
 import type { Environment } from './read-environment.ts'
 import type { VariableName } from './variables.ts'
@@ -67,6 +68,8 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     consoleUrl: values.CONSOLE_URL?.replace(/\/+$/, '') ?? null,
     /** Null: people log in to the console with tokens only. */
     companyLogin: companyLoginOf(values),
+    /** Null: operational events are not mailed. */
+    mail: mailOf(values),
     metricsPort: values.METRICS_PORT,
     /** Destinations, and sources, with series of their own. */
     metricsDestinations: values.METRICS_DESTINATIONS,
@@ -97,7 +100,8 @@ export function clearTextWarnings({
   kafka,
   registry,
   wayOut: { proxy },
-}: Pick<Config, 'kafka' | 'registry' | 'wayOut'>): string[] {
+  mail,
+}: Pick<Config, 'kafka' | 'registry' | 'wayOut' | 'mail'>): string[] {
   const warnings = kafkaSecurityWarnings(kafka)
   if (registry.password !== null && registry.url.startsWith('http:'))
     warnings.push(
@@ -105,5 +109,7 @@ export function clearTextWarnings({
     )
   if (proxy !== null && proxy.login !== null && proxy.url.startsWith('http:'))
     warnings.push('the password goes to the proxy in clear text: use an https URL for WEBHOOK_PROXY')
+  if (mail?.server.login && !mail.needsTls && !mail.server.isTls)
+    warnings.push('the password goes to the mail server in clear text: use MAIL_TLS=required')
   return warnings
 }

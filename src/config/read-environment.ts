@@ -3,6 +3,7 @@ import { PostriderError } from '../errors.ts'
 import { companyLoginProblems } from './company-login.ts'
 import { loginProblems } from './kafka-security.ts'
 import { formatDuration } from '../core/duration.ts'
+import { mailProblems } from './mail.ts'
 import { Complaint } from './variable.ts'
 import { variableNames, variables } from './variables.ts'
 import type { Variable } from './variable.ts'
@@ -95,6 +96,7 @@ export function readEnvironment(env: Environment, spell: (name: VariableName) =>
   }
   problems.push(...loginProblems(values as Partial<Values>, spell))
   problems.push(...companyLoginProblems(values as Partial<Values>, spell))
+  problems.push(...mailProblems(values as Partial<Values>, spell))
   const isGiven = textOf(env, 'RETRY_TIERS') !== null
   problems.push(...fitTiers(values as Partial<Values>, isGiven, spell))
   problems.push(...unreachable(values as Partial<Values>, spell))

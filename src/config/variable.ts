@@ -131,6 +131,46 @@ export const proxyUrl: Reader<{ url: string; login: string | null }> = (text) =>
   return user.includes(':') ? wrong('the user has a colon') : { url: origin, login: `${user}:${secret}` }
 }
 
+/** A mail server and the login there. */
+export interface SmtpServer {
+  host: string
+  port: number
+  /** TLS from the first byte; else STARTTLS. */
+  isTls: boolean
+  login: { user: string; password: string } | null
+}
+
+/** Ports by RFC 8314 and RFC 6409. */
+const smtpPorts: Readonly<Record<string, number>> = { 'smtps:': 465, 'smtp:': 587 }
+
+export const smtpUrl: Reader<SmtpServer> = (text) => {
+  const { protocol, hostname, port, username, password, pathname, search, hash } = URL.parse(text) ?? wrong()
+  const usual = smtpPorts[protocol] ?? wrong('it begins with smtp:// or smtps://')
+  if (hostname === '') return wrong('it has no host')
+  if (!['', '/'].includes(pathname) || search !== '' || hash !== '') return wrong('nothing follows the port')
+  if ((username === '') !== (password === '')) return wrong('user and password come together')
+  let login: SmtpServer['login']
+  try {
+    login =
+      username === '' ? null : { user: decodeURIComponent(username), password: decodeURIComponent(password) }
+  } catch {
+    return wrong('a % in the user and the password is written %25')
+  }
+  const host = hostname.replace(/^\[|\]$/g, '')
+  return { host, port: port === '' ? usual : Number(port), isTls: protocol === 'smtps:', login }
+}
+
+const mailAddress = /^[^\s@<>,;:"()[\]\\]{1,64}@[^\s@<>,;:"()[\]\\]{1,255}$/
+
+export const mailAddresses =
+  (max: number): Reader<string[]> =>
+  (text) => {
+    const found = items(text)
+    for (const item of found)
+      if (!mailAddress.test(item)) return wrong(`${JSON.stringify(item)} is no mail address`)
+    return found.length > max ? wrong(`${found.length} addresses`) : found
+  }
+
 /** Own addresses, at most one of each family. */
 export const sourceAddresses: Reader<string[]> = (text) => {
   const found = items(text)

@@ -7,6 +7,7 @@ import {
   httpUrl,
   issuerUrl,
   keyList,
+  mailAddresses,
   matching,
   networkList,
   oneOf,
@@ -14,6 +15,7 @@ import {
   whole,
   proxyUrl,
   roleGrants,
+  smtpUrl,
   sourceAddresses,
   host,
   partitions,
@@ -265,6 +267,30 @@ export const variables = {
     default: '8h',
     takes: 'a duration (30m 8h) from 1m to 12h',
     meaning: 'How long a login by the issuer lasts. A person who leaves a group keeps the role until then.',
+  }),
+  MAIL_SMTP_URL: variable(smtpUrl, {
+    takes:
+      'smtps://user:password@host:port, or smtp:// for a server that begins TLS by STARTTLS; without user and password where it asks for none',
+    meaning:
+      'The mail server by which a console sends [operational events](docs/operational-events.md#mail). Ports unless given: 465 and 587.',
+    secret: true,
+  }),
+  MAIL_FROM: variable(mailAddresses(1), {
+    takes: 'a mail address',
+    meaning: 'The sender of these mails.',
+  }),
+  MAIL_TO: variable(mailAddresses(20), {
+    takes: '1 to 20 mail addresses, separated by commas',
+    meaning: 'Who gets operational events by mail.',
+  }),
+  MAIL_TLS: variable(oneOf('required', 'none'), {
+    default: 'required',
+    takes: 'required or none',
+    meaning: 'With `none`, smtp:// is spoken in clear text: mails, and the login.',
+  }),
+  MAIL_CA_FILE: variable(pemCertificates, {
+    takes: 'the path of a PEM file with certificates',
+    meaning: 'Roots to trust at the mail server, beside Node’s own.',
   }),
   METRICS_HOST: host(
     '::',

@@ -1,5 +1,6 @@
 import type { ErasureIndex } from '../core/erasure/erasures.ts'
 import type { Destination } from '../core/settings/settings.ts'
+import type { Mailer } from './alerts/mail.ts'
 import type { AuditRuns } from './audit/runs.ts'
 import type { ComputationActions } from './audiences/sync.ts'
 import type { EventCatalogue } from './catalogue/catalogue.ts'
@@ -50,6 +51,10 @@ export interface ConsoleServices {
   /** Where senders reach the collectors; null if it is not known. */
   collectorUrl: string | null
   liveTail: LiveTail
+  /** Null where this process has no mail server. */
+  mailer: Mailer | null
+  /** Operational events that are still to be mailed; null in a process that mails none. */
+  mailsWaiting(): number | null
   /** Epoch milliseconds. */
   now(): number
 }

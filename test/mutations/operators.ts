@@ -58,7 +58,7 @@ export const operators: readonly Mutation[] = [
   {
     id: 'events-are-sent-before-they-are-safe',
     file: 'src/operators/operational-events/events.ts',
-    find: `    await lease.commit({ positions: reading.positions(), state: fold.state })
+    find: `    await lease.commit({ positions: reading.positions(), state: stateOf(fold, mails) })
     await ports.send(`,
     replace: '    await ports.send(',
     test: {
@@ -132,6 +132,30 @@ export const operators: readonly Mutation[] = [
     find: 'return others.length >= maxCausesAtOnce\n',
     replace: 'return others.length > 100_000\n',
     test: { file: 'core/operational/causes.test.ts', name: '500 destinations that go down at once' },
+  },
+  {
+    id: 'mails-in-clear-text',
+    file: 'src/adapters/mailer.ts',
+    find: 'requireTLS: needsTls,',
+    replace: 'requireTLS: false,',
+    test: { file: 'adapters/mailer.test.ts', name: 'without TLS nothing is sent' },
+  },
+  {
+    id: 'a-mail-that-nobody-got-is-silent',
+    file: 'src/operators/alerts/mail-queue.ts',
+    find: "this.#lose(isExpired ? 'expired' : 'refused')",
+    replace: '',
+    test: { file: 'console/operational/mail-queue.test.ts', name: 'what nobody gets is counted and logged' },
+  },
+  {
+    id: 'mails-of-a-console-that-died-are-lost',
+    file: 'src/operators/operational-events/events.ts',
+    find: '  mails?.add(state.mails)\n',
+    replace: '',
+    test: {
+      file: 'console/operational/emit-events.test.ts',
+      name: 'what was not mailed is mailed by the console that takes over',
+    },
   },
   {
     id: 'failed-events-make-events',

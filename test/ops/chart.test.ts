@@ -46,6 +46,7 @@ const cases: Record<string, object> = {
       secretsKey: { name: 'keys', key: 'k' },
       adminToken: { name: 'keys', key: 't' },
       consoleOidcClientSecret: { name: 'oidc', key: 'client-secret' },
+      mailSmtpUrl: { name: 'mail', key: 'url' },
       kafkaPassword: { name: 'kafka', key: 'password' },
       kafkaOauthClientSecret: { name: 'oauth', key: 'client-secret' },
       registryPassword: { name: 'registry', key: 'password' },
@@ -207,9 +208,10 @@ test('each part gets the secrets that it needs, by reference, and no manifest ho
   ]
   assert.deepEqual(secretPaths('everything', 'Deployment', 'collector'), kafka)
   assert.deepEqual(secretPaths('everything', 'Job', 'setup'), kafka)
-  const ofOidc = (part: string) =>
-    secretPaths('everything', 'Deployment', part).includes('console-oidc-client-secret')
-  assert.deepEqual([ofOidc('console'), ofOidc('forwarder')], [true, false])
+  for (const path of ['console-oidc-client-secret', 'mail-smtp-url']) {
+    const has = (part: string) => secretPaths('everything', 'Deployment', part).includes(path)
+    assert.deepEqual([has('console'), has('forwarder')], [true, false], path)
+  }
   assert.ok(![...rendered.values()].flat().some(({ kind }) => kind === 'Secret'))
 })
 

@@ -1,3 +1,4 @@
+import type { AnalyticsCall } from '../call/analytics-call.ts'
 import type { DeadLetter } from '../delivery/delivery.ts'
 import type { DeliveryEvent } from '../ledger/delivery-event.ts'
 import type { SettingsEvent } from '../settings/events.ts'
@@ -14,7 +15,12 @@ export interface FoldTimes extends CauseTimes {
 }
 
 /** What is left of everything that was read: kept with the positions that it was read to. */
-export interface OperationalState {
+export interface OperationalState extends FoldState {
+  /** What was not mailed yet, the oldest first. */
+  mails: AnalyticsCall[]
+}
+
+export interface FoldState {
   down: DownEndpoint[]
   causes: OpenCause[]
   deletions: string[]
@@ -27,6 +33,7 @@ export const noState: OperationalState = {
   causes: [],
   deletions: [],
   unsent: [],
+  mails: [],
 }
 
 /**
@@ -47,7 +54,7 @@ export function smallerStates(state: OperationalState): OperationalState[] {
     state,
     bare,
     { ...bare, down: [], causes: bare.causes.filter(({ held }) => held !== null) },
-    { ...bare, down: [], causes: [], deletions: [] },
+    { ...bare, down: [], causes: [], deletions: [], mails: [] },
     noState,
   ]
 }
@@ -63,7 +70,7 @@ export class OperationalFold {
   readonly #deletions: DeletionChecks
   #unsent: OperationalEvent[]
 
-  constructor(times: FoldTimes, { down, causes, deletions, unsent }: OperationalState, now: number) {
+  constructor(times: FoldTimes, { down, causes, deletions, unsent }: FoldState, now: number) {
     this.#health = new EndpointHealth(down)
     this.#limits = new CauseLimits(times, causes)
     for (const { destinationId, urlId } of down)
@@ -72,7 +79,7 @@ export class OperationalFold {
     this.#unsent = [...unsent]
   }
 
-  get state(): OperationalState {
+  get state(): FoldState {
     return {
       down: [...this.#health.down],
       causes: [...this.#limits.open].map((each) => structuredClone(each)),

@@ -15,6 +15,7 @@ import { isReport } from '../../adapters/schema-registry/ledger-records.ts'
 import { readable } from '../../adapters/schema-registry/readable.ts'
 import { SqliteKeySet } from '../audiences/staged-list.ts'
 import type { Context } from '../../cli/context.ts'
+import type { Mails } from '../operational-events/events.ts'
 import { sendEvent } from '../operational-events/open.ts'
 import type { PartitionId } from '../../core/ledger/audit-report.ts'
 import { partPermissions } from '../../core/permissions.ts'
@@ -193,12 +194,13 @@ export const openAudits = (
   deployment: Context,
   store: AuditStore,
   settings: { state: Pick<SettingsState, 'sources' | 'destinations'> },
+  mails: Pick<Mails, 'add'> | null,
 ): AuditRuns =>
   new AuditRuns({
     source: () => openAuditSource({ ...deployment, groupId: deployment.config.groupId }),
     newKeySet: () => new SqliteKeySet(),
     store,
-    sendEvent: (event) => sendEvent(deployment, settings.state, event),
+    sendEvent: (event) => sendEvent(deployment, settings.state, mails, event),
     log: deployment.log,
     now: Date.now,
   })

@@ -36,11 +36,20 @@ export const defaultOperationalTimes: OperationalTimes = {
 
 export interface EmitOptions {
   ports: OperationalPorts
+  /** Null: nothing is mailed. */
+  mails: Mails | null
   times: OperationalTimes
   /** CONSOLE_URL, without a slash at its end. */
   consoleUrl: string | null
   log: { info(message: string): void; warn(message: string): void }
   signal: AbortSignal
+}
+
+/** Sends mails by itself, for as long as it takes. */
+export interface Mails {
+  add(calls: readonly AnalyticsCall[]): void
+  /** What was not sent yet, the oldest first. */
+  readonly waiting: AnalyticsCall[]
 }
 
 /** Beyond this many that are not sent, nothing more is read: what waits must fit into a commit. */
@@ -76,10 +85,11 @@ export async function emitOperationalEvents(options: EmitOptions): Promise<void>
 
 /** Returns when the signal aborts; rejects with what ended it before. */
 async function emitWith(lease: EventsLease, options: EmitOptions): Promise<void> {
-  const { ports, times, signal } = options
+  const { ports, mails, times, signal } = options
   const { positions, state } = await ports.checkpoint()
   const fold = new OperationalFold(times, state, ports.now())
   const flow = new Flow(fold)
+  mails?.add(state.mails)
   const stop = () => flow.resume()
   signal.addEventListener('abort', stop, { once: true })
   let reading: EventsReading | null = null
@@ -101,7 +111,7 @@ async function emitWith(lease: EventsLease, options: EmitOptions): Promise<void>
         fold.deletionChecked(requestId, await ports.finishedDeletion(requestId), ports.now())
       if (fold.unsent.length > 0) await send(lease, fold, reading, options)
       else if (ports.now() >= committedAt + times.commitMs) {
-        await lease.commit({ positions: reading.positions(), state: fold.state })
+        await lease.commit({ positions: reading.positions(), state: stateOf(fold, mails) })
         committedAt = ports.now()
       }
       flow.makeRoom()
@@ -122,18 +132,25 @@ async function send(
   lease: EventsLease,
   fold: OperationalFold,
   reading: Pick<EventsReading, 'positions' | 'isSubscribed'>,
-  { ports, consoleUrl }: EmitOptions,
+  { ports, mails, consoleUrl }: EmitOptions,
 ): Promise<void> {
   const events = [...fold.unsent]
   if (events.length === 0) return
+  const calls = events.map((event) => callOf(event, consoleUrl))
   const isSubscribed = reading.isSubscribed()
+  mails?.add(calls)
   if (isSubscribed) {
-    await lease.commit({ positions: reading.positions(), state: fold.state })
-    await ports.send(events.map((event) => callOf(event, consoleUrl)))
+    await lease.commit({ positions: reading.positions(), state: stateOf(fold, mails) })
+    await ports.send(calls)
   }
   fold.sent(events)
-  await lease.commit({ positions: reading.positions(), state: fold.state })
+  await lease.commit({ positions: reading.positions(), state: stateOf(fold, mails) })
 }
+
+const stateOf = (fold: OperationalFold, mails: Mails | null): OperationalState => ({
+  ...fold.state,
+  mails: mails?.waiting ?? [],
+})
 
 /** Between what reads and what sends. */
 class Flow implements EventsFlow {

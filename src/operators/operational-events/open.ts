@@ -1,3 +1,4 @@
+import { openMailer } from '../../adapters/mailer.ts'
 import { CallWriter } from '../../adapters/kafka/write/call-writer.ts'
 import { type Context, withOpen } from '../../cli/context.ts'
 import { openSettings } from '../../cli/deployment.ts'
@@ -6,6 +7,7 @@ import { hasSubscribers } from '../../core/call/built-in-source.ts'
 import type { OperationalEvent } from '../../core/operational/operational-event.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError } from '../../errors.ts'
+import { mailOf } from '../alerts/mail.ts'
 import type { Deletions } from '../deletions/deletions.ts'
 import {
   defaultOperationalTimes,
@@ -13,6 +15,7 @@ import {
   type OperationalTimes,
   type OperationalPorts,
   callOf,
+  type Mails,
 } from './events.ts'
 import { EventsReader, openEventsLease, readCheckpoint, type EventsGroup } from './kafka.ts'
 
@@ -21,12 +24,13 @@ const leaseMs = 10_000
 
 export interface OpenEventsOptions extends Context {
   deletions: Pick<Deletions, 'show'>
+  mails: Mails | null
   times?: Partial<OperationalTimes> | undefined
 }
 
 /** Sends operational events until the signal aborts, while this console is the one to do so. Never rejects. */
 export async function runOperationalEvents(options: OpenEventsOptions, signal: AbortSignal): Promise<void> {
-  const { config, kafka, log, topics, codecs, deletions, times } = options
+  const { config, kafka, log, topics, codecs, deletions, mails, times } = options
   const group: EventsGroup = {
     kafka,
     groupId: `${config.groupId}.events`,
@@ -61,6 +65,7 @@ export async function runOperationalEvents(options: OpenEventsOptions, signal: A
   }
   await emitOperationalEvents({
     ports,
+    mails,
     times: { ...defaultOperationalTimes, ...times },
     consoleUrl: config.consoleUrl,
     log,
@@ -86,21 +91,29 @@ export async function sendCalls(
   }
 }
 
-/** The same event again is the same call. Resolves to false where no destination has subscribed: nothing was sent then. */
+/** The same event again is the same call. Resolves to false where nobody gets such: nothing was sent then. */
 export async function sendEvent(
   deployment: Context,
   settings: Pick<SettingsState, 'sources' | 'destinations'>,
+  mails: Pick<Mails, 'add'> | null,
   event: OperationalEvent,
 ): Promise<boolean> {
-  if (!hasSubscribers(settings)) return false
-  await sendCalls(deployment, [callOf(event, deployment.config.consoleUrl)])
+  const call = callOf(event, deployment.config.consoleUrl)
+  mails?.add([call])
+  if (hasSubscribers(settings)) await sendCalls(deployment, [call])
+  else if (mails === null) return false
   return true
 }
 
-/** For a command that knows no settings. */
+/** For a command that knows no settings, and mails at once. */
 export async function sendFound(deployment: Context, event: OperationalEvent): Promise<boolean> {
   return withOpen(openSettings(deployment), async (settings) => {
     await settings.start(AbortSignal.timeout(settingsMs), 'look')
-    return sendEvent(deployment, settings.state, event)
+    const { config, log } = deployment
+    if (config.mail) {
+      const { outcome, detail } = await openMailer(config.mail).send(mailOf(callOf(event, config.consoleUrl)))
+      if (outcome !== 'taken') log.warn(`a mail was not sent: ${detail}`)
+    }
+    return sendEvent(deployment, settings.state, null, event)
   })
 }

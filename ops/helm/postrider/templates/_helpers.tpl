@@ -34,6 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if has .part (list "forwarder" "console") }}{{ $files = append $files (dict "variable" "WEBHOOK_PROXY_FILE" "path" "webhook-proxy" "ref" $all.webhookProxy) }}{{ end -}}
 {{- if eq .part "console" }}{{ $files = append $files (dict "variable" "ADMIN_TOKEN_FILE" "path" "admin-token" "ref" $all.adminToken) }}{{ end -}}
 {{- if eq .part "console" }}{{ $files = append $files (dict "variable" "CONSOLE_OIDC_CLIENT_SECRET_FILE" "path" "console-oidc-client-secret" "ref" $all.consoleOidcClientSecret) }}{{ end -}}
+{{- if eq .part "console" }}{{ $files = append $files (dict "variable" "MAIL_SMTP_URL_FILE" "path" "mail-smtp-url" "ref" $all.mailSmtpUrl) }}{{ end -}}
 {{- $files = append $files (dict "variable" "KAFKA_SASL_PASSWORD_FILE" "path" "kafka-password" "ref" $all.kafkaPassword) -}}
 {{- $files = append $files (dict "variable" "KAFKA_SASL_OAUTH_CLIENT_SECRET_FILE" "path" "kafka-oauth-client-secret" "ref" $all.kafkaOauthClientSecret) -}}
 {{- $files = append $files (dict "variable" "SCHEMA_REGISTRY_PASSWORD_FILE" "path" "registry-password" "ref" $all.registryPassword) -}}

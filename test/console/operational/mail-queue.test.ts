@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
+import { operationalCall } from '../../../src/core/operational/operational-event.ts'
+import { mailOf, type Mail, type MailAnswer } from '../../../src/operators/alerts/mail.ts'
+import {
+  MailQueue,
+  maxMailsWaiting,
+  type MailOutcome,
+  type MailTimes,
+} from '../../../src/operators/alerts/mail-queue.ts'
+import { until } from '../../support/until.ts'
+
+const call = (id: string): AnalyticsCall =>
+  operationalCall(
+    {
+      ...{ name: 'Endpoint Down', identity: id, cause: `destination:${id}:down`, at: 0, destination: id },
+      properties: { urlId: 'u1', lastResponse: { status: 503, detail: 'status 503' } },
+    },
+    `postrider-${id}`,
+    'https://c.example',
+  )
+
+function rig(t: TestContext, answer: (mail: Mail) => MailAnswer, times: Partial<MailTimes> = {}) {
+  const sent: Mail[] = []
+  const counts: MailOutcome[] = []
+  const lines: string[] = []
+  const note = (level: string) => (message: string) => void lines.push(`${level} ${message}`)
+  const clock = { now: 0 }
+  const queue = new MailQueue({
+    mailer: {
+      ...{ server: 'mail:25', from: 'a@example.com', to: ['b@example.com'] },
+      async send(mail) {
+        await new Promise(setImmediate)
+        sent.push(mail)
+        return answer(mail)
+      },
+    },
+    log: { info: note('info'), warn: note('warn'), error: note('error') },
+    count: (outcome) => counts.push(outcome),
+    times: { initialMs: 1, maxMs: 2, giveUpMs: 10_000, ...times },
+    now: () => clock.now,
+  })
+  const stop = new AbortController()
+  const start = () => {
+    const ended = queue.run(stop.signal)
+    t.after(async () => {
+      stop.abort()
+      await ended
+    })
+  }
+  return { queue, sent, counts, lines, clock, start }
+}
+
+const taken: MailAnswer = { outcome: 'taken', detail: '250 ok' }
+const away: MailAnswer = { outcome: 'failed', detail: 'connect ECONNREFUSED' }
+
+test('mails are sent in order, and one that waits already is not added again', async (t) => {
+  const { queue, sent, counts, start } = rig(t, () => taken)
+  queue.add([call('a'), call('b')])
+  queue.add([call('b'), call('c')])
+  assert.equal(queue.waiting.length, 3)
+  start()
+  await until(() => queue.waiting.length === 0)
+  queue.add([call('d')])
+  await until(() => queue.waiting.length === 0)
+  assert.deepEqual(
+    sent.map(({ id }) => id),
+    ['postrider-a', 'postrider-b', 'postrider-c', 'postrider-d'],
+  )
+  assert.deepEqual(counts, Array(4).fill('taken'))
+})
+
+test('while the server is away mails are tried again, and it is said once, and once more when it is back', async (t) => {
+  let isAway = true
+  const { queue, sent, lines, start } = rig(t, () => (isAway ? away : taken))
+  queue.add([call('a'), call('b')])
+  start()
+  await until(() => sent.length >= 5)
+  isAway = false
+  await until(() => queue.waiting.length === 0)
+  assert.deepEqual(lines, [
+    'warn mails are not sent for now, and tried again: connect ECONNREFUSED',
+    'info mails are sent again',
+  ])
+})
+
+test('what nobody gets is counted and logged, and the next mail says how many', async (t) => {
+  let answer: MailAnswer = { outcome: 'refused', detail: '550 no such user' }
+  const { queue, sent, counts, lines, clock, start } = rig(t, () => answer)
+  queue.add([call('a')])
+  start()
+  await until(() => queue.waiting.length === 0)
+  answer = away
+  queue.add([call('b')])
+  await until(() => sent.length >= 3)
+  clock.now = 10_000
+  await until(() => queue.waiting.length === 0)
+  answer = taken
+  queue.add([call('c'), call('d')])
+  await until(() => queue.waiting.length === 0)
+  assert.deepEqual(counts, ['refused', 'expired', 'taken', 'taken'])
+  assert.deepEqual(
+    lines.filter((line) => line.startsWith('error')),
+    [
+      'error a mail was not sent: [Postrider] Down: a (u1): status 503: 550 no such user',
+      'error a mail was not sent: [Postrider] Down: b (u1): status 503: connect ECONNREFUSED',
+    ],
+  )
+  const [third, fourth] = sent.slice(-2)
+  assert.match(third!.text, /2 earlier mails could not be sent/)
+  assert.doesNotMatch(fourth!.text, /could not be sent/)
+})
+
+test('beyond what may wait the oldest is given up, and nothing waits for room', (t) => {
+  const { queue, counts, lines } = rig(t, () => taken)
+  queue.add(Array.from({ length: maxMailsWaiting + 2 }, (_, index) => call(`d${index}`)))
+  assert.equal(queue.waiting.length, maxMailsWaiting)
+  assert.equal(queue.waiting[0]!.messageId, 'postrider-d2')
+  assert.deepEqual([counts, lines.length], [['omitted', 'omitted'], 2])
+})
+
+test('a mail has the sentence as its subject, the link and the facts, and is of the thread of its cause', () => {
+  const { subject, text, id, thread } = mailOf(call('crm'))
+  assert.equal(subject, '[Postrider] Down: crm (u1): status 503')
+  assert.equal(id, 'postrider-crm')
+  assert.match(
+    text,
+    /^Down: crm \(u1\): status 503\n\nhttps:\/\/c\.example\/destinations\/crm\n\nEndpoint Down at /,
+  )
+  assert.match(text, /^cause: destination:crm:down$/m)
+  assert.equal(thread, mailOf(call('crm'), 3).thread)
+  assert.notEqual(thread, mailOf(call('shop')).thread)
+})
