@@ -9,6 +9,7 @@ RUN npm ci
 COPY tsconfig.json tsconfig.build.json LICENSE README.md ./
 COPY scripts scripts
 COPY schemas schemas
+COPY presets presets
 COPY ops/systemd ops/systemd
 COPY src src
 # Names the commit in the version, between two releases: --build-arg COMMIT=$(git rev-parse HEAD)

@@ -34,7 +34,7 @@ for await (const file of glob('src/**/*.!(ts)', { cwd: root, exclude: ['src/web/
 // The web page, as one script and one style sheet.
 await mkdir(join(dist, 'web'))
 for (const [name, content] of await bundlePage()) await writeFile(join(dist, 'web', name), content)
-for (const path of ['schemas', 'ops/systemd', 'LICENSE']) await copy(path)
+for (const path of ['schemas', 'presets', 'ops/systemd', 'LICENSE']) await copy(path)
 const sdk = await filesOfBrowserSdk()
 for (const path of sdk.paths) await cp(join(sdk.folder, path), join(dist, 'browser-sdk', path))
 await cp(join(root, 'scripts/packages/postrider.md'), join(dist, 'README.md'))
@@ -56,7 +56,7 @@ const published = {
   engines,
   bin,
   // Not the client, which is a package of its own.
-  files: ['browser-sdk', 'schemas', 'src', 'web'],
+  files: ['browser-sdk', 'presets', 'schemas', 'src', 'web'],
   ...exportsOf(manifest),
   dependencies,
 }

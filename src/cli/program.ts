@@ -70,6 +70,11 @@ const entries: Entry[] = [
     'Where calls go: up to 5 URLs each, every call as a signed POST. Shared secrets and header values are kept encrypted (SECRETS_KEY) and never shown again, only as fingerprints. Changes take effect in running parts at once.',
   ),
   fromOperations(
+    'alerts',
+    'who is told of what happens: Slack, Teams, PagerDuty, mail',
+    'Who gets operational events. Slack, Microsoft Teams and PagerDuty are destinations of the source `postrider`, each with the template that it understands; mail is sent by consoles that have MAIL_SMTP_URL.',
+  ),
+  fromOperations(
     'secrets',
     'change the key that shared secrets are encrypted with',
     'Shared secrets and header values as they lie in the settings: encrypted under SECRETS_KEY. To change the key: set SECRETS_KEY to "new,old" for every process and restart them; run `rotate`; then take the old key out. Fingerprints are made with the key, so they change with it.',

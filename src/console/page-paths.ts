@@ -27,6 +27,7 @@ export const pagePaths = {
   system: '/system',
   history: '/system/history',
   settingsFile: '/system/settings',
+  alerts: '/system/alerts',
   tokens: '/system/tokens',
 } as const
 

@@ -1,4 +1,5 @@
 import { PostriderError } from '../errors.ts'
+import { alertOperations } from './alerts/operations.ts'
 import { catalogueOperations } from './catalogue/operations.ts'
 import { computationOperations } from './audiences/operations.ts'
 import { auditOperations } from './audit/operations.ts'
@@ -28,6 +29,7 @@ export const operations: readonly Operation[] = [
   ...planOperations,
   ...destinationOperations,
   ...pauseOperations,
+  ...alertOperations,
   ...computationOperations,
   ...deletionOperations,
   ...suppressionOperations,

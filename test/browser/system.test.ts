@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { startReceiver } from '../support/receivers.ts'
 import { startScene } from '../support/browser/scene.ts'
 import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
 
@@ -67,6 +68,33 @@ test('the pages of the system', async (t) => {
     await page.getByRole('row', { name: 'dashboard' }).getByText('revoked').waitFor()
     assert.equal((await works()).status, 401)
   })
+
+  await t.test(
+    'somebody is told: an alert is tested, its answer shown, saved, and gets what happens',
+    async (t) => {
+      const receiver = await startReceiver(t)
+      receiver.answer({ status: 404, body: 'no_service' })
+      const { page } = await openPage(t, url, '/system/alerts')
+      await page.getByText('Nobody is told').waitFor()
+      await assertAccessible(page)
+      await page.getByRole('button', { name: 'Mail', exact: true }).click()
+      await page.getByText('MAIL_SMTP_URL').waitFor()
+      await page.getByRole('button', { name: 'Slack', exact: true }).click()
+      await page.getByLabel('URL of the incoming webhook').fill(receiver.url)
+      await page.getByRole('button', { name: 'Test', exact: true }).click()
+      await page.getByText('no_service').waitFor()
+      receiver.answer({ status: 200, body: 'ok' })
+      await page.getByRole('button', { name: 'Test', exact: true }).click()
+      await page.getByText('taken', { exact: true }).waitFor()
+      await assertAccessible(page)
+      await page.getByRole('button', { name: 'Save', exact: true }).click()
+      const saved = page.getByRole('region', { name: 'Who is told' }).getByRole('row', { name: /Slack/ })
+      await saved.getByText('enabled').waitFor()
+      await page.setViewportSize({ width: 390, height: 844 })
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+      await console.ok(200, 'POST', '/destinations/slack/disable')
+    },
+  )
 
   await t.test('the history says who changed what, by filters that the address keeps', async (t) => {
     const name = '<script>alert(1)</script> \u05d0'

@@ -24,6 +24,7 @@ const starts: Readonly<Record<string, Start>> = {
   receive: ['--port x', 2, /^postrider: --port: 'x' is not a whole number from 0 to 65535\n$/],
   sources: ['list', 0, /^ID +NAME .*\nshop +Shop +enabled/],
   destinations: ['list', 0, /^no destinations; /],
+  alerts: ['list', 0, /^no destination gets operational events; /],
   secrets: ['rotate --dry-run', 0, /^0 secrets would be encrypted again under key [0-9a-f]{8}\n$/],
   settings: ['history', 0, /source_created\n {2}\+ source shop\n/],
   tokens: ['list', 0, /^no tokens but ADMIN_TOKEN; /],

@@ -1,6 +1,7 @@
 // Which commands come from operations, and what each has beside its operation.
 import { Command } from 'commander'
 import { operationOf, operations } from '../../operators/operations.ts'
+import { alertShapes } from '../../operators/alerts/command.ts'
 import { catalogueShapes } from '../../operators/catalogue/command.ts'
 import { problemShapes } from '../../operators/problems/command.ts'
 import { computationShapes } from '../../operators/audiences/command.ts'
@@ -27,6 +28,7 @@ import { operationCommand, type CommandShape } from './operation-command.ts'
 const shapes: Readonly<Record<string, CommandShape>> = {
   ...settingsShapes,
   ...destinationShapes,
+  ...alertShapes,
   ...catalogueShapes,
   ...problemShapes,
   ...computationShapes,

@@ -270,7 +270,7 @@ const isChange = ({ anyKey: _, ...body }: z.output<typeof destinationUpdate>): b
   Object.values(body).some((value) => value !== undefined)
 
 /** What the settings would be after a command, which is not performed; null where it changes nothing. Throws what refuses it. */
-function decided(
+export function decided(
   command: SettingsCommand,
   check: (state: SettingsAggregate) => void,
   { settings: { state, rules } }: ConsoleServices,
@@ -302,7 +302,10 @@ async function tested(
 }
 
 /** What a body of `createDestination` asks for. */
-function creationOf(body: z.output<typeof destinationCreate>, { settings, secrets, now }: ConsoleServices) {
+export function creationOf(
+  body: z.output<typeof destinationCreate>,
+  { settings, secrets, now }: ConsoleServices,
+) {
   const { id, name, sourceIds, urls, sharedSecret = null, enabled, anyKey } = body
   const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
   const command = {

@@ -7,6 +7,7 @@ import type {
   syncProgress,
   syncReportSchema,
 } from '../../operators/audiences/operations.ts'
+import type { alertAnswersSchema, alertsSchema } from '../../operators/alerts/operations.ts'
 import type { eventFieldsSchema, eventListSchema } from '../../operators/catalogue/operations.ts'
 import type { ComputationView } from '../../operators/audiences/view.ts'
 import type {
@@ -111,6 +112,9 @@ export type ExportAnswer = z.output<typeof exportSchema>
 export type ApplyAnswer = ApplyReport
 export type PlannedDeletionAnswer = Omit<z.output<typeof deletionReportSchema>, 'id'>
 
+export type AlertsAnswer = z.output<typeof alertsSchema>
+export type AlertAnswers = z.output<typeof alertAnswersSchema>
+
 /** Add the routes that a page needs. */
 export interface Routes {
   'GET /session': SessionAnswer
@@ -133,6 +137,9 @@ export interface Routes {
   'POST /destinations/{id}/resume': DestinationAnswer
   'POST /destinations/{id}/test': SampleAnswer
   'POST /destinations/{id}/preview': PreviewAnswer
+  'GET /alerts': AlertsAnswer
+  'POST /alerts': AlertsAnswer['destinations'][number]
+  'POST /alerts/test': AlertAnswers
   'GET /dead-letters': ListPage<DeadLetterSummary>
   'GET /dead-letters/groups': DeadLetterGroups
   'GET /dead-letters/{id}': WholeDeadLetter

@@ -137,7 +137,7 @@ export const navigation: readonly NavigationEntry[] = [
     page: 'system',
     label: 'System',
     icon: 'system',
-    includes: ['history', 'settingsFile', 'tokens'],
+    includes: ['history', 'settingsFile', 'alerts', 'tokens'],
     isOfAll: true,
   },
 ]

@@ -29,5 +29,6 @@ export const pages: Record<Exclude<PageName, 'login'>, () => Promise<Page>> = {
   system: () => import('./system/system.tsx').then(({ System }) => System),
   history: () => import('./system/history.tsx').then(({ History }) => History),
   settingsFile: () => import('./system/settings-file.tsx').then(({ SettingsFile }) => SettingsFile),
+  alerts: () => import('./system/alerts.tsx').then(({ Alerts }) => Alerts),
   tokens: () => import('./system/tokens.tsx').then(({ Tokens }) => Tokens),
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -12,7 +13,7 @@ const read = (name: string): string => readFileSync(join(folder, name), 'utf8')
 
 function rendered(name: string, call: Partial<AnalyticsCall>): Record<string, unknown> {
   const options = { ...defaultOptions, body: { all: read(name) } }
-  const shape = new Shape({ id: 'x', name: 'X', urls: [], options }, () => '')
+  const shape = new Shape({ id: 'x', name: 'X', urls: [], options }, (text) => hash('sha256', text))
   return JSON.parse(shape.render(someCall(call), 'm-1:x').body) as Record<string, unknown>
 }
 
@@ -20,16 +21,22 @@ const down: Partial<AnalyticsCall> = {
   userId: null,
   anonymousId: 'postrider:crm',
   event: 'Endpoint Down',
-  properties: '{"destination":"crm","urlId":"u1","since":"2026-07-03T09:12:41.007Z","lastResponse":null}',
+  properties: JSON.stringify({
+    ...{ destination: 'crm', urlId: 'u1', since: '2026-07-03T09:12:41.007Z', lastResponse: null },
+    ...{ text: 'Down: crm (u1)', cause: 'destination:crm:down', ended: false, more: 0 },
+  }),
 }
 const lost: Partial<AnalyticsCall> = {
   ...down,
   event: 'Records Lost',
-  properties: '{"destination":null,"topic":"analytics.calls","count":3}',
+  properties: JSON.stringify({
+    ...{ destination: null, topic: 'analytics.calls', count: 3 },
+    ...{ text: 'Lost: 3 records', cause: 'lost:analytics.calls/0', ended: null, more: 0 },
+  }),
 }
 
 test('each preset is a template without faults', () => {
-  const names = readdirSync(folder)
+  const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
   assert.deepEqual(names.toSorted(), ['ga4.json', 'pagerduty.json', 'slack.json', 'teams.json'])
   for (const name of names) assert.deepEqual(bodyFaults(read(name)), [], name)
 })
@@ -37,12 +44,12 @@ test('each preset is a template without faults', () => {
 test('PagerDuty gets what its Events API needs, and a recovery ends what an outage began', () => {
   const event = rendered('pagerduty.json', down)
   assert.deepEqual(
-    [event.event_action, event.dedup_key, event.payload],
+    [event.event_action, String(event.dedup_key).slice(0, 18), event.payload],
     [
       'trigger',
-      'postrider crm u1 Endpoint Down',
+      'postrider 3779e75c',
       {
-        summary: 'Endpoint Down: crm u1 ',
+        summary: 'Down: crm (u1)',
         source: 'postrider',
         severity: 'error',
         timestamp: '2026-01-02T03:04:05.006Z',
@@ -50,7 +57,15 @@ test('PagerDuty gets what its Events API needs, and a recovery ends what an outa
       },
     ],
   )
-  const recovered = rendered('pagerduty.json', { ...down, event: 'Endpoint Recovered' })
+  const recoveredOf = (ended: boolean) => {
+    const properties = { ...(JSON.parse(down.properties!) as object), ended }
+    return rendered('pagerduty.json', {
+      ...{ ...down, event: 'Endpoint Recovered', properties: JSON.stringify(properties) },
+    })
+  }
+  // One of two URLs: the other one is still down.
+  assert.equal(recoveredOf(false).event_action, 'trigger')
+  const recovered = recoveredOf(true)
   assert.deepEqual([recovered.event_action, recovered.dedup_key], ['resolve', event.dedup_key])
   assert.equal((rendered('pagerduty.json', lost).payload as { severity: string }).severity, 'critical')
 })
@@ -59,15 +74,19 @@ test('Slack and Teams get a message that names what has happened to which destin
   for (const name of ['slack.json', 'teams.json']) {
     const text = JSON.stringify(rendered(name, down))
     assert.match(text, /Endpoint Down/)
-    assert.match(text, /crm u1/)
+    assert.match(text, /crm \(u1\)/)
     assert.match(JSON.stringify(rendered(name, lost)), /Records Lost/)
   }
-  assert.equal(rendered('slack.json', down).text, 'Endpoint Down crm')
+  assert.equal(rendered('slack.json', down).text, 'Down: crm (u1)')
 })
 
 /** As far as the schemas of Adaptive Cards 1.4 ask for more than the parts' names. */
 test('each fact of a card in Teams has a title and a value that are texts, whatever an event does not have', () => {
-  for (const event of [down, lost, { ...down, event: 'Destination Paused', properties: '{"since":null}' }]) {
+  for (const event of [
+    down,
+    lost,
+    { ...down, event: 'Destination Paused', properties: '{"since":null,"text":"Paused: crm"}' },
+  ]) {
     const { attachments } = rendered('teams.json', event) as {
       attachments: {
         content: { body: { type: string; text?: unknown; facts?: Record<string, unknown>[] }[] }

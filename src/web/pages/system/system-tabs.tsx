@@ -8,6 +8,7 @@ export const SystemTabs = () => (
       { page: 'system', text: 'Processes and Kafka' },
       { page: 'history', text: 'Settings history' },
       { page: 'settingsFile', text: 'Settings as code' },
+      { page: 'alerts', text: 'Alerts' },
       ...(may('admin') ? [{ page: 'tokens' as const, text: 'Tokens' }] : []),
     ]}
   />

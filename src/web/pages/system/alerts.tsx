@@ -1,0 +1,211 @@
+import { useState } from 'preact/hooks'
+import { pathTo } from '../../../console/page-paths.ts'
+import { alertKindNames, alertKinds, type AlertKind } from '../../../core/operational/alert-kinds.ts'
+import { useLive } from '../../api/live.ts'
+import { ApiFailure, request } from '../../api/request.ts'
+import type { AlertAnswers, AlertsAnswer } from '../../api/routes.ts'
+import { may } from '../../app/session.ts'
+import { PageTitle } from '../../app/shell.tsx'
+import { Choice, TextField } from '../../components/fields.tsx'
+import { Empty, Failure, Loading, say } from '../../components/notices.tsx'
+import { Table, type Column } from '../../components/table.tsx'
+import { Badge, CopyAsCurl } from '../../components/text.tsx'
+import { Loaded } from '../../components/views.tsx'
+import { SystemTabs } from './system-tabs.tsx'
+
+type Told = AlertsAnswer['destinations'][number]
+type Mail = AlertsAnswer['mail']
+/** What is tested, and then saved. */
+type Test = Record<string, string>
+
+/** Who is told of operational events, and one more to be told. */
+export function Alerts() {
+  const live = useLive('GET /alerts', {}, 10_000)
+  return (
+    <>
+      <PageTitle title="Alerts">
+        <CopyAsCurl route="GET /alerts" />
+      </PageTitle>
+      <SystemTabs />
+      <p class="faint">
+        An endpoint that is down, deliveries that fail, an audit that finds a gap: Postrider tells who is
+        named here, at most once a minute for each cause, and when it is over.
+      </p>
+      <Loaded live={live} what="alerts">
+        {({ destinations, mail }) => (
+          <>
+            <ToldNow destinations={destinations} mail={mail} />
+            {may('admin') && <Add mail={mail} done={live.reload} />}
+          </>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+function ToldNow({ destinations, mail }: { destinations: Told[]; mail: Mail }) {
+  return (
+    <section aria-labelledby="told">
+      <h2 id="told">Who is told</h2>
+      {destinations.length === 0 && mail === null && (
+        <Empty title="Nobody is told: what happens is seen by who looks at this console." />
+      )}
+      {destinations.length > 0 && (
+        <Table
+          label="Destinations that are told"
+          rows={destinations}
+          keyOf={({ id }) => id}
+          columns={columns}
+        />
+      )}
+      {mail && (
+        <p>
+          Mail to {mail.to.join(', ')} from {mail.from} by <span class="id">{mail.server}</span>
+          {mail.waiting !== null && mail.waiting > 0 && `: ${mail.waiting} are still to be sent`}
+        </p>
+      )}
+    </section>
+  )
+}
+
+const columns: Column<Told>[] = [
+  {
+    head: 'Name',
+    isName: true,
+    cell: ({ id, name }) => <a href={pathTo('destination', { id })}>{name}</a>,
+  },
+  { head: 'Host', cell: ({ hosts }) => <span class="id">{hosts.join(', ')}</span> },
+  {
+    head: 'Events',
+    hides: 'narrow',
+    cell: ({ events }) => (events === null ? 'all' : events.join(', ')),
+  },
+  {
+    head: 'State',
+    cell: ({ enabled }) => (
+      <Badge tone={enabled ? 'good' : 'plain'} text={enabled ? 'enabled' : 'disabled'} />
+    ),
+  },
+]
+
+const choices = [
+  ...alertKindNames.map((kind) => [kind, alertKinds[kind].name] as const),
+  ['mail', 'Mail'] as const,
+]
+
+function Add({ mail, done }: { mail: Mail; done: () => void }) {
+  const [kind, setKind] = useState<AlertKind | 'mail'>('slack')
+  return (
+    <section aria-labelledby="add-alert">
+      <h2 id="add-alert">Tell somebody</h2>
+      <Choice label="By" value={kind} choices={choices} choose={setKind} />
+      {kind === 'mail' ? <ByMail mail={mail} /> : <ByService key={kind} kind={kind} done={done} />}
+    </section>
+  )
+}
+
+function ByMail({ mail }: { mail: Mail }) {
+  const { state, run } = useTest()
+  if (mail === null)
+    return (
+      <p>
+        Set <code>MAIL_SMTP_URL</code>, <code>MAIL_FROM</code> and <code>MAIL_TO</code> for the console, and
+        restart it. The login at a mail server is kept nowhere else.
+      </p>
+    )
+  return (
+    <>
+      <div class="form-buttons">
+        <button type="button" class="button" onClick={() => run({ kind: 'mail' })}>
+          Test
+        </button>
+      </div>
+      <Answers state={state} />
+    </>
+  )
+}
+
+function ByService({ kind, done }: { kind: AlertKind; done: () => void }) {
+  const { needs, label, hint, name } = alertKinds[kind]
+  const [value, setValue] = useState('')
+  const [failure, setFailure] = useState<ApiFailure | null>(null)
+  const { state, run } = useTest()
+  const given = { kind, [needs]: value.trim() }
+  const isGiven = value.trim() !== ''
+  const save = async () => {
+    setFailure(null)
+    try {
+      await request('POST /alerts', { body: given })
+      say(`Operational events are sent to ${name}`)
+      setValue('')
+      done()
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error
+      setFailure(error)
+    }
+  }
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        void save()
+      }}
+    >
+      <TextField label={label} hint={hint} value={value} change={setValue} />
+      <div class="form-buttons">
+        <button type="button" class="button" disabled={!isGiven} onClick={() => run(given)}>
+          Test
+        </button>
+        <button type="submit" class="button button-primary" disabled={!isGiven}>
+          Save
+        </button>
+      </div>
+      {failure && <Failure failure={failure} />}
+      <Answers state={state} />
+    </form>
+  )
+}
+
+type TestState = { answers: AlertAnswers['answers'] } | { failure: ApiFailure } | 'asking' | null
+
+function useTest() {
+  const [state, setState] = useState<TestState>(null)
+  const test = async (body: Test) => {
+    setState('asking')
+    try {
+      const { data } = await request('POST /alerts/test', { body })
+      setState({ answers: data.answers })
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error
+      setState({ failure: error })
+    }
+  }
+  return { state, run: (body: Test) => void test(body) }
+}
+
+function Answers({ state }: { state: TestState }) {
+  return (
+    <div aria-live="polite">
+      {state === 'asking' && <Loading what="the answer" />}
+      {state !== null && typeof state === 'object' && 'failure' in state && (
+        <Failure failure={state.failure} />
+      )}
+      {state !== null && typeof state === 'object' && 'answers' in state && (
+        <ul class="outcomes">
+          {state.answers.map(({ to, succeeded, status, answer }) => (
+            <li key={to}>
+              <Badge tone={succeeded ? 'good' : 'bad'} text={succeeded ? 'taken' : 'not taken'} />
+              <div>
+                <p class="id">{to}</p>
+                <p class="faint foreign">
+                  {status !== null && `Status ${status}, `}
+                  {answer}
+                </p>
+              </div>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  )
+}
