@@ -38,7 +38,8 @@ test('the published package runs inside node_modules, with every command of the 
 })
 
 test('the published package contains schemas, type declarations and licence, and nothing else of the checkout', async () => {
-  assert.deepEqual(await readdir(join(dist, 'schemas')), await readdir(join(root, 'schemas')))
+  for (const folder of ['schemas', 'presets'])
+    assert.deepEqual(await readdir(join(dist, folder)), await readdir(join(root, folder)))
   const files = await readdir(dist, { recursive: true })
   for (const file of ['LICENSE', 'src/main.js', 'src/config/config.d.ts'])
     assert.ok(files.includes(file), file)

@@ -147,10 +147,12 @@ test('dead letters make one event a window, with their number, and never for the
     at: pausedAt + 1_000,
   })
   await ops.event('Destination Resumed', 'mail')
-  for (const each of [ops, both]) await each.event('Replay Finished', 'mail')
+  // The end of a pause is said once it may be said again: its replay may have finished before.
+  for (const each of [ops, both])
+    for (const name of ['Replay Finished', 'Destination Resumed']) await each.event(name, 'mail')
   await deployment.drained()
   const expected = ['Destination Paused: mail', 'Destination Resumed: mail', 'Replay Finished: mail']
-  assert.deepEqual(namesOf(both), expected)
+  assert.deepEqual(namesOf(both).toSorted(), expected.toSorted())
   await deployment.produce([someCall({ messageId: 'last' })])
   assert.equal((await ops.event('Deliveries Failed', 'both', 3)).properties.count, 1)
   assert.deepEqual(
@@ -205,7 +207,7 @@ test('endpoints that are gone, lost records and finished deletions are reported 
     'Deliveries Failed: crm',
   ]
   for (const each of [ops, more]) {
-    await each.event('Deliveries Failed', 'crm')
+    for (const name of ['Deliveries Failed', 'Destination Resumed']) await each.event(name, 'crm')
     const expected = [
       ...names,
       'Destination Paused: crm',
