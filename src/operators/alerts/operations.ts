@@ -101,6 +101,7 @@ export const alertOperations: Operation[] = [
     route: 'GET /alerts',
     command: 'alerts list',
     role: 'reader',
+    forLimited: 'nothing',
     summary: 'Who is told of operational events',
     success: { status: 200, description: 'Destinations, and mail.', schema: alertsSchema },
     handle(_, { settings, mailer, mailsWaiting }) {
