@@ -3,10 +3,11 @@ import { test } from 'node:test'
 import { startCollector, writeKey } from '../support/calls/collectors.ts'
 import { startConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
-import { runCommand } from '../support/deployment/deployment-cli.ts'
+import { runCommand, startCommand } from '../support/deployment/deployment-cli.ts'
 import type { ShownMessage } from '../support/calls/messages.ts'
 import { callsOfUsers } from '../support/replay/replays.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { until } from '../support/until.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 
 test('the API and `why --json` show the same life of a collected call, and neither knows an unknown id', async (t) => {
@@ -50,6 +51,32 @@ test('the API and `why --json` show the same life of a collected call, and neith
   assert.equal(none.status, 1)
   assert.match(none.stderr, /^postrider: nothing is known of messageId "none"[^\n]*\n$/)
   assert.equal((await runCommand(t, deployment, '', 'why')).status, 2)
+})
+
+test('a call that waits says why, by the API and by `why`: what its URL answered, and when it is tried next', async (t) => {
+  const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t), RETRY_TIERS: '1h' })
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 500 })
+  await deployment.destination({ urls: [receiver.url] })
+  const { ok } = await startConsole(deployment)
+  const parts = startCommand(t, deployment, 'forwarder')
+  await deployment.produce(callsOfUsers(1, 1, 'slow'))
+  await receiver.waitFor(1, 30_000)
+  await deployment.drained(40_000)
+  const waits = async () => {
+    const { copies } = (await ok(200, 'GET', '/messages/slow0')) as unknown as ShownMessage
+    return copies[0]!.deliveries[0]!.waits as { cause: string; status: number; nextAt: string; text: string }
+  }
+  // Its first heartbeat may not have been read yet.
+  await until(async () => (await waits()).cause === 'attempt_failed', 30_000)
+  const { status, nextAt, text } = await waits()
+  assert.equal(status, 500)
+  assert.ok(Date.parse(nextAt) > Date.now() + 3_000_000, nextAt)
+  assert.ok(text.startsWith('Its URL answered 500 at ') && text.endsWith(`; next try ${nextAt}.`), text)
+  assert.ok((await runCommand(t, deployment, '', 'why', 'slow0')).stdout.includes(`\n   ${text}\n`))
+  parts.process.kill('SIGTERM')
+  await parts.ended
+  await until(async () => (await waits()).text === 'No forwarder is running: nothing is sent.', 30_000)
 })
 
 test('what a call says is shown as it was sent, to operators; not to readers, and not once it is erased', async (t) => {

@@ -10,6 +10,7 @@ import {
 } from '../../core/statistics/health.ts'
 import { judgedOutcomesOf, urlOutcomesOf } from '../../core/statistics/judged-outcomes.ts'
 import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
+import type { DestinationNow } from '../../core/statistics/waiting-reason.ts'
 import {
   attemptFiguresOf,
   deliveryCountsOf,
@@ -218,6 +219,31 @@ const isFailing = ({ word }: Health, { breaker }: { breaker: string | null }): b
 
 /** With LEDGER=all successes are listed too: no more are looked through. */
 const attemptsLooked = 50
+
+/** How each destination is now, as far as that keeps calls waiting; by id. */
+export function destinationsNow(
+  given: Pick<OverviewInput, 'store' | 'callsTopic' | 'now'>,
+  destinations: readonly Destination[],
+): Map<string, DestinationNow> {
+  const { store, now } = given
+  const endpoints = liveEndpoints(store.processes(), now)
+  const healths = healthsOf(given, destinations, endpoints)
+  return new Map(
+    destinations.map(({ id, urls }) => {
+      const health = healths.get(id)!
+      const paced = urls.map(({ id: urlId, goneAt }) => {
+        const state = endpoints.get(id)?.get(urlId) ?? unknownEndpoint
+        const { breaker, downSince, pausedUntil, withoutToken } = state
+        return {
+          ...{ urlId, isGone: goneAt !== null, breaker, downSince, pausedUntil },
+          isWithoutToken: withoutToken !== null,
+          lastFailure: isFailing(health.urls.get(urlId)!, state) ? lastFailure(store, id, urlId) : null,
+        }
+      })
+      return [id, { health: health.all, urls: paced }]
+    }),
+  )
+}
 
 /** The newest failed attempt at a URL. */
 function lastFailure(store: StatisticsStore, destinationId: string, urlId: string) {

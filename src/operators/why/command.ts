@@ -8,8 +8,10 @@ import { isoOf } from '../../core/duration.ts'
 import type { CopyLife, Step } from '../../core/ledger/call-life.ts'
 import type { NotPlannedReason } from '../../core/ledger/delivery-event.ts'
 import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
+import { waitSentence } from '../../core/statistics/waiting-reason.ts'
 import { strictTier } from '../../core/topics.ts'
 import { jsonOf, deadLetterIdOf, replayOfStep } from './describe.ts'
+import { noWaits, waitsOf, type Waits } from './waits.ts'
 import { lifeOfMessage, type MessageCopy, type MessageLife } from './why.ts'
 
 export function whyCommand(): Command {
@@ -40,8 +42,10 @@ async function run(messageId: string, { json }: JsonFlag, command: Command): Pro
         },
       }),
     )
-    if (json) printJson(jsonOf(life))
-    else print(pageOf(life))
+    const waits = await waitsOf(life, services)
+    const now = services.now()
+    if (json) printJson(jsonOf(life, { hidesContents: false, waits, now }))
+    else print(pageOf(life, waits, now))
   }
   await inSession(command, work, 'look')
 }
@@ -50,7 +54,11 @@ async function run(messageId: string, { json }: JsonFlag, command: Command): Pro
 const minRecords = 20_000
 
 /** For people: each copy of the call, and what became of it, in order. */
-export function pageOf({ messageId, copies, omitted, indexedSince }: MessageLife): string {
+export function pageOf(
+  { messageId, copies, omitted, indexedSince }: MessageLife,
+  waits: Waits = noWaits,
+  now = 0,
+): string {
   const found = copies.length + omitted
   const head = [
     `message ${printable(messageId)}${found > 1 ? `: it lies in Kafka ${found} times` : ''}`,
@@ -61,11 +69,11 @@ export function pageOf({ messageId, copies, omitted, indexedSince }: MessageLife
   ]
   return [
     head.join('\n'),
-    ...copies.map((copy, index) => copyPage(copy, copies.length > 1 ? index + 1 : null)),
+    ...copies.map((copy, index) => copyPage(copy, copies.length > 1 ? index + 1 : null, waits, now)),
   ].join('\n\n')
 }
 
-function copyPage(copy: MessageCopy, number: number | null): string {
+function copyPage(copy: MessageCopy, number: number | null, waits: Waits, now: number): string {
   const { place, appendedAt, erased, call, life } = copy
   const lies = `${place.topic} partition ${place.partition} offset ${place.offset}`
   const lines: string[] = number === null ? [] : [`copy ${number}`]
@@ -87,7 +95,11 @@ function copyPage(copy: MessageCopy, number: number | null): string {
     lines.push(row(null, 'received', `${lies}; its record is there no more`))
   }
   lines.push(...planRows(copy), ...(life?.steps ?? []).map(stepRow))
-  for (const delivery of life?.deliveries ?? []) lines.push(`=> ${nameOf(delivery)}: ${endOf(delivery)}`)
+  for (const delivery of life?.deliveries ?? []) {
+    lines.push(`=> ${nameOf(delivery)}: ${endOf(delivery)}`)
+    const reason = waits.get(delivery)
+    if (reason) lines.push(printable(`   ${waitSentence(reason, { now, timeText: isoOf })}`))
+  }
   if (life?.record) lines.push(`=> ${endOfRecord(life.record)}`)
   return lines.join('\n')
 }

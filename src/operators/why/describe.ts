@@ -6,19 +6,30 @@ import type { Step } from '../../core/ledger/call-life.ts'
 import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
 import type { Place, PlanLine } from '../../core/ledger/trace.ts'
 import { replayOfOwner } from '../../core/replay/replayed-delivery.ts'
+import { waitSentence } from '../../core/statistics/waiting-reason.ts'
 import { replayTier } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
 import type { FactsOptions, MessagePorts } from './facts.ts'
+import { noWaits, type Waits } from './waits.ts'
 import type { MessageCopy, MessageLife } from './why.ts'
 
-/** @param hidesContents what a call says, and of whom, is null */
+interface ShownTerms {
+  /** What a call says, and of whom, is null. */
+  hidesContents: boolean
+  waits: Waits
+  /** Epoch ms. */
+  now: number
+}
+
+const usualTerms: ShownTerms = { hidesContents: false, waits: noWaits, now: 0 }
+
 export function jsonOf(
   { messageId, copies, omitted, indexedSince }: MessageLife,
-  hidesContents = false,
+  terms: ShownTerms = usualTerms,
 ): object {
   return {
     messageId,
-    copies: copies.map((copy) => copyOf(messageId, copy, hidesContents)),
+    copies: copies.map((copy) => copyOf(messageId, copy, terms)),
     omitted,
     indexedSince: isoOrNull(indexedSince),
   }
@@ -29,7 +40,7 @@ const noContents = { userId: null, anonymousId: null, event: null, name: null }
 function copyOf(
   messageId: string,
   { place, appendedAt, writer, erased, call, life }: MessageCopy,
-  hidesContents: boolean,
+  { hidesContents, waits, now }: ShownTerms,
 ): object {
   const received = {
     ...place,
@@ -58,7 +69,11 @@ function copyOf(
         }
       : null,
     steps: life?.steps.map((step) => stepOf(messageId, step)) ?? [],
-    deliveries: life?.deliveries.map((delivery) => deliveryOf(messageId, delivery)) ?? [],
+    deliveries:
+      life?.deliveries.map((delivery) => ({
+        ...deliveryOf(messageId, delivery),
+        waits: waitOf(delivery, waits, now),
+      })) ?? [],
     record: life?.record ? stateOf(life.record) : null,
   }
 }
@@ -124,6 +139,17 @@ function deliveryOf(messageId: string, delivery: DeliveryLife): object {
     attempts,
     tier,
     dueAt: isoOrNull(dueAt),
+  }
+}
+
+function waitOf(delivery: DeliveryLife, waits: Waits, now: number): object | null {
+  const reason = waits.get(delivery)
+  if (!reason) return null
+  return {
+    ...reason,
+    since: isoOrNull(reason.since),
+    nextAt: isoOrNull(reason.nextAt),
+    text: waitSentence(reason, { now, timeText: isoOf }),
   }
 }
 

@@ -9,7 +9,9 @@ import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import { isoOrNull } from '../../core/duration.ts'
 import { dispositionLabels, notPlannedReasons } from '../../core/ledger/delivery-event.ts'
 import { periodBounds, periodShape } from '../dead-letters/filter.ts'
+import { waitCauses } from '../../core/statistics/waiting-reason.ts'
 import { jsonOf, contentsOf } from './describe.ts'
+import { waitsOf } from './waits.ts'
 import { lifeOfMessage } from './why.ts'
 
 const state = {
@@ -55,6 +57,19 @@ const step = z
       .describe('The replay that sent it again; null for a dead letter’s of an earlier version.'),
   })
   .meta({ id: 'MessageStep' })
+
+const waitSchema = z
+  .object({
+    cause: z.enum(waitCauses),
+    since: z.string().nullable().describe('Since when that is so; of `attempt_failed` when the attempt was.'),
+    outcome: z.string().nullable().describe('How the last attempt ended that is known of.'),
+    status: z.number().int().nullable(),
+    detail: z.string().nullable(),
+    urls: z.number().int().describe('How many URLs it is about.'),
+    nextAt: z.string().nullable().describe('When it is tried next; null where nobody can know.'),
+    text: z.string().describe('The same as a sentence.'),
+  })
+  .meta({ id: 'WaitReason' })
 
 const copy = z
   .object({
@@ -104,6 +119,9 @@ const copy = z
         attempts: z.number().int().nullable().describe('Rounds that reached a URL.'),
         tier: z.string().nullable(),
         dueAt: z.string().nullable(),
+        waits: waitSchema
+          .nullable()
+          .describe('Why it waits; null where it does not, or nothing is known that keeps it.'),
       }),
     ),
     record: z.object(state).nullable().describe('What became of a record that came to no delivery.'),
@@ -159,17 +177,16 @@ export const messageOperations: Operation[] = [
     params: z.object({ id: z.string().describe('The call’s messageId.') }),
     success: { status: 200, description: 'What is known of it.', schema: messageSchema },
     progress: indexProgress,
-    async handle({ params: { id }, caller, gone }, { messages }) {
+    async handle({ params: { id }, caller, gone }, services) {
       const hidesContents = !includesRole(caller.role, 'operator')
       return {
-        run: async (progress) =>
-          jsonOf(
-            await lifeOfMessage(id, await messages(), {
-              signal: gone,
-              progress: (done, total) => progress({ done, total }),
-            }),
-            hidesContents,
-          ),
+        async run(progress) {
+          const life = await lifeOfMessage(id, await services.messages(), {
+            signal: gone,
+            progress: (done, total) => progress({ done, total }),
+          })
+          return jsonOf(life, { hidesContents, waits: await waitsOf(life, services), now: services.now() })
+        },
       }
     },
   }),

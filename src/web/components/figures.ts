@@ -50,6 +50,13 @@ export function absoluteText(at: number): string {
   return `${day} ${time}.${String(date.getMilliseconds()).padStart(3, '0')} ${zoneText(date)}`
 }
 
+/** `18:19:05` in the browser's zone, and the day where it is another one than now. */
+export function clockText(at: number, now: number): string {
+  const text = absoluteText(at)
+  const [day, time] = [text.slice(0, 10), text.slice(11, 19)]
+  return day === absoluteText(now).slice(0, 10) ? time : `${day} ${time}`
+}
+
 function zoneText(date: Date): string {
   const minutes = -date.getTimezoneOffset()
   if (minutes === 0) return 'UTC'

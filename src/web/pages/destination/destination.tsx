@@ -19,6 +19,7 @@ import { ReplayDialog } from '../../components/replay-dialog.tsx'
 import { HealthBadge, CopyAsCurl } from '../../components/text.tsx'
 import { Ago, Since } from '../../components/time.tsx'
 import { Loaded, Views } from '../../components/views.tsx'
+import { destinationWaitText } from '../../components/wait-text.ts'
 import type { PageProps } from '../page-props.ts'
 import { Activity, Attempts } from './activity.tsx'
 
@@ -176,7 +177,7 @@ function StateNote({ destination: { enabled, pause }, state, act }: ActionsProps
     )
   if (!state) return null
   if (state.health.word !== 'gone') {
-    const why = isWell(state.health) ? null : healthSentence(state.health)
+    const why = isWell(state.health) ? null : (destinationWaitText(state) ?? healthSentence(state.health))
     return why && <Note tone="warn">{why}</Note>
   }
   return (

@@ -1,13 +1,10 @@
 import { pathTo } from '../../../console/page-paths.ts'
-import { healthSentence, isWell } from '../../../core/statistics/health.ts'
-import { useLive } from '../../api/live.ts'
-import type { DestinationSummary } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { Empty, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Badge, CopyButton } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
-import { UrlText } from '../../components/url-text.tsx'
+import { deliveryWaitText } from '../../components/wait-text.ts'
 import { endText, reasonText, stateNames, stateTones, type CallDelivery, type CallCopy } from './words.ts'
 
 /** Leads to a dead letter, for those who may see its contents. */
@@ -59,16 +56,13 @@ function rowsOf({ plan, deliveries }: CallCopy, lookedFor: string | null): Row[]
 /** For which destinations it was planned, for which not and why, and what became of each delivery. */
 export function Destinations({ copy, deliveryId }: { copy: CallCopy; deliveryId: string | null }) {
   const rows = rowsOf(copy, deliveryId)
-  const waits = rows.some(({ delivery }) => delivery?.state === 'waiting')
-  const { data } = useLive('GET /overview', { query: { window: '5m' } }, 15_000, waits)
-  const summaryOf = (id: string) => data?.destinations.find((each) => each.id === id) ?? null
   return (
     <section class="section" aria-labelledby="destinations-title">
       <div class="section-head">
         <h2 id="destinations-title">Where it went</h2>
       </div>
       {rows.length > 0 ? (
-        <Table label="Destinations" columns={columnsOf(summaryOf)} rows={rows} keyOf={({ key }) => key} />
+        <Table label="Destinations" columns={columns} rows={rows} keyOf={({ key }) => key} />
       ) : (
         <Nowhere copy={copy} />
       )}
@@ -116,7 +110,7 @@ function Honest({ copy: { plan, deliveries } }: { copy: CallCopy }) {
   )
 }
 
-const columnsOf = (summaryOf: (id: string) => DestinationSummary | null): Column<Row>[] => [
+const columns: Column<Row>[] = [
   {
     head: 'Destination',
     isName: true,
@@ -130,7 +124,7 @@ const columnsOf = (summaryOf: (id: string) => DestinationSummary | null): Column
   },
   {
     head: 'What became of it',
-    cell: ({ delivery, reason, destinationId, urlId }) => (
+    cell: ({ delivery, reason }) => (
       <div class="find-end">
         {delivery ? (
           <>
@@ -138,9 +132,7 @@ const columnsOf = (summaryOf: (id: string) => DestinationSummary | null): Column
             <div>
               {endText(delivery)} <Due delivery={delivery} />
               <DeadLetterLink id={delivery.deadLetterId} />
-              {delivery.state === 'waiting' && (
-                <WhyItWaits destination={summaryOf(destinationId)} urlId={urlId} />
-              )}
+              {delivery.waits && <p>{deliveryWaitText(delivery.waits)}</p>}
             </div>
           </>
         ) : (
@@ -178,29 +170,6 @@ const columnsOf = (summaryOf: (id: string) => DestinationSummary | null): Column
       ),
   },
 ]
-
-/** How its destination is now: that is what a call waits for that was put off. */
-function WhyItWaits({
-  destination,
-  urlId,
-}: {
-  destination: DestinationSummary | null
-  urlId: string | null
-}) {
-  if (!destination) return null
-  const why = healthSentence(destination.health)
-  const urls = destination.urls.filter(
-    (url) => (urlId === null || url.urlId === urlId) && !isWell(url.health),
-  )
-  return (
-    <>
-      {why !== null && <p class="faint">{why}</p>}
-      {urls.map((url) => (
-        <UrlText key={url.urlId} url={url} />
-      ))}
-    </>
-  )
-}
 
 function Due({ delivery: { state, dueAt, pausedAt } }: { delivery: CallDelivery }) {
   if (state === 'waiting' && dueAt !== null)
