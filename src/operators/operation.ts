@@ -117,6 +117,8 @@ export interface Operation {
   queryRoles?: Readonly<Record<string, Role>>
   /** Takes no token at all. */
   isOpen?: boolean
+  /** Answered by what was known last, where Kafka does not answer: for what changes nothing and shows nothing of the settings. */
+  needsNoKafka?: true
   /**
    * What it does for a token that is limited to some sources and destinations. `part`: it works on what limited.ts
    * leaves of the services, where nothing else is found. `nothing`, and unless it is given: it is refused.

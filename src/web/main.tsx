@@ -1,6 +1,7 @@
 // First: what comes after it may need it.
 import './app/language.ts'
 import { render } from 'preact'
+import { watchWhatIsAway } from './api/away.ts'
 import { currentPage, followLinks } from './app/address.ts'
 import { App, loadPage } from './app/app.tsx'
 import { findSession } from './app/session.ts'
@@ -8,6 +9,7 @@ import { showInvisible } from './app/show-invisible.ts'
 import { runClock } from './components/time.tsx'
 
 showInvisible()
+watchWhatIsAway()
 followLinks()
 runClock()
 void findSession()

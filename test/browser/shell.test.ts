@@ -163,6 +163,39 @@ test('the page around every page', async (t) => {
     watched.expectFaults(/404/)
   })
 
+  await t.test(
+    'without Kafka the page stays, with what was read last, and says what is not lost',
+    async (t) => {
+      const watched = await openPage(t, url, '/destinations')
+      const { page } = watched
+      await page.getByRole('link', { name: 'crm' }).waitFor()
+      let isAway = true
+      const body = JSON.stringify({ code: 'unavailable', message: 'cannot read a topic', fields: [] })
+      await page.route('**/api/v1/**', (route) =>
+        isAway && !/\/session(\/ways)?$/.test(route.request().url())
+          ? route.fulfill({ status: 503, contentType: 'application/json', body })
+          : route.continue(),
+      )
+      const said = page.getByText('nothing that was accepted is lost')
+      await said.waitFor({ timeout: 30_000 })
+      await page.getByText(/^What you see was read/).waitFor()
+      assert.ok(await page.getByRole('link', { name: 'crm' }).isVisible())
+      await page.getByRole('link', { name: 'Sources' }).click()
+      await page.waitForSelector(visible('Sources'))
+      await page.getByRole('link', { name: 'Destinations' }).click()
+      // Of a page that was read before, what was read then.
+      await page.getByRole('link', { name: 'crm' }).waitFor()
+      await assertAccessible(page)
+      await page.reload()
+      await said.waitFor({ timeout: 30_000 })
+      await page.waitForSelector(visible('Destinations'))
+      isAway = false
+      await said.waitFor({ state: 'detached', timeout: 30_000 })
+      await page.getByRole('link', { name: 'crm' }).waitFor({ timeout: 30_000 })
+      watched.expectFaults(/503/)
+    },
+  )
+
   await t.test('a console that does not answer is said to be away, and what was known stays', async (t) => {
     const watched = await openPage(t, url, '/destinations')
     const { page } = watched
@@ -170,6 +203,9 @@ test('the page around every page', async (t) => {
     await watched.context.setOffline(true)
     await page.getByText('The console does not answer').waitFor({ timeout: 30_000 })
     assert.ok(await page.getByRole('link', { name: 'crm' }).isVisible())
+    await page.getByRole('link', { name: 'Audit' }).click()
+    await page.getByRole('button', { name: 'Try again' }).waitFor()
+    assert.ok(await page.getByRole('link', { name: 'Destinations' }).isVisible(), 'the page stays')
     watched.expectFaults(/ERR_INTERNET_DISCONNECTED/)
     await watched.context.setOffline(false)
   })

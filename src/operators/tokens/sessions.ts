@@ -50,6 +50,7 @@ export const sessionOperations: Operation[] = [
     summary: 'Who sends this request, by its token or its session: name and role',
     role: 'reader',
     forLimited: 'part',
+    needsNoKafka: true,
     success: { status: 200, description: 'Who it is.', schema: sessionSchema },
     async handle({ caller }) {
       return { status: 200, body: sessionView(caller) }
@@ -62,6 +63,7 @@ export const sessionOperations: Operation[] = [
     summary: 'How a browser can log in, beside a token',
     role: 'reader',
     isOpen: true,
+    needsNoKafka: true,
     success: { status: 200, description: 'The ways.', schema: loginWaysSchema },
     async handle({ session }) {
       return { status: 200, body: { company: session.companyLogin } }
@@ -102,6 +104,7 @@ export const sessionOperations: Operation[] = [
     summary: 'Log a browser out: its cookie is taken away',
     role: 'reader',
     forLimited: 'part',
+    needsNoKafka: true,
     success: { status: 200, description: 'Whose session it was.', schema: sessionSchema },
     async handle({ caller, session }) {
       return { status: 200, headers: { 'Set-Cookie': session.endingCookie() }, body: sessionView(caller) }

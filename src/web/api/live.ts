@@ -20,6 +20,25 @@ export type LiveAsked = Pick<Asked, 'id' | 'query' | 'body'>
 
 const nothing = { data: null, tag: null, loadedAt: null, failure: null }
 
+interface KeptAnswer {
+  data: unknown
+  tag: string | null
+  loadedAt: number
+}
+
+/** What was read last: another page that cannot be read now shows it. */
+const kept = new Map<string, KeptAnswer>()
+const maxKept = 30
+
+function keep(key: string, answer: KeptAnswer): void {
+  kept.delete(key)
+  kept.set(key, answer)
+  if (kept.size > maxKept) kept.delete(kept.keys().next().value!)
+}
+
+/** Whoever logs in next may not see what the one before saw. */
+export const forgetAnswers = (): void => kept.clear()
+
 /**
  * Asks the API, and again every `everyMs` while the page is in view (0: once). Another `asked` begins from nothing. What is not
  * wanted is not asked for.
@@ -45,16 +64,26 @@ export function useLive<R extends Route>(
       window.clearTimeout(timer)
       try {
         const { data, tag } = await request(route, { ...asked, signal: ending.signal })
-        if (!ending.signal.aborted) setState({ key, data, tag, loadedAt: Date.now(), failure: null })
+        if (ending.signal.aborted) return
+        const answer = { data, tag, loadedAt: Date.now() }
+        keep(key, answer)
+        setState({ key, ...answer, failure: null })
       } catch (error) {
         if (ending.signal.aborted) return
         if (!(error instanceof ApiFailure)) throw error
-        setState((before) => ({ ...(before.key === key ? before : { ...nothing, key }), failure: error }))
+        setState((before) => ({
+          ...(before.key === key && before.data !== null ? before : { ...nothing, key, ...keptFor(error) }),
+          failure: error,
+        }))
       } finally {
         isAsking = false
         if (everyMs > 0 && !ending.signal.aborted) timer = window.setTimeout(next, everyMs)
       }
     }
+    const keptFor = ({ code }: ApiFailure) =>
+      code === 'unavailable' || code === 'unreachable'
+        ? (kept.get(key) as (KeptAnswer & { data: Routes[R] }) | undefined)
+        : undefined
     const next = () => {
       if (document.visibilityState === 'visible') void ask()
     }

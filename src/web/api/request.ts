@@ -49,6 +49,10 @@ export interface Answer<T> {
 let onUnauthorized = (): void => {}
 export const whenUnauthorized = (learn: () => void): void => void (onUnauthorized = learn)
 
+/** Learns that the console, or something that it needs, does not answer. */
+let onAway = (): void => {}
+export const whenAway = (learn: () => void): void => void (onAway = learn)
+
 /** Method and path, as they are sent. */
 export function requestLine(
   route: Route,
@@ -131,6 +135,7 @@ export async function send(route: Route, asked: Asked): Promise<Response> {
     })
   } catch (error) {
     if (asked.signal?.aborted) throw error
+    onAway()
     throw new ApiFailure(0, {
       code: 'unreachable',
       message: 'The console does not answer. It may be restarting.',
@@ -139,6 +144,7 @@ export async function send(route: Route, asked: Asked): Promise<Response> {
   if (response.ok) return response
   const failure = new ApiFailure(response.status, await errorOf(response))
   if (failure.status === 401 && route !== 'POST /session') onUnauthorized()
+  if (failure.code === 'unavailable' || failure.code === 'unreachable') onAway()
   throw failure
 }
 

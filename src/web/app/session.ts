@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import type { LoginFault } from '../../core/access/company-roles.ts'
 import type { Reach } from '../../core/access/reach.ts'
 import { includesRole, type Role } from '../../core/access/roles.ts'
+import { forgetAnswers } from '../api/live.ts'
 import { ApiFailure, request, whenUnauthorized } from '../api/request.ts'
 import type { SessionAnswer } from '../api/routes.ts'
 
@@ -26,8 +27,9 @@ export const isLimited = (): boolean => session.value.is === 'begun' && session.
 /** Finds out whose session it is. A link that logs in has its code in the fragment, which is sent to no server. */
 export async function findSession(): Promise<void> {
   whenUnauthorized(() => {
-    if (session.value.is === 'begun')
-      session.value = { is: 'none', why: 'Your session has ended. Log in again.' }
+    if (session.value.is !== 'begun') return
+    forgetAnswers()
+    session.value = { is: 'none', why: 'Your session has ended. Log in again.' }
   })
   const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1]
   if (code !== undefined) {
@@ -66,6 +68,7 @@ export async function logIn(given: { token: string } | { code: string }): Promis
 /** Throws ApiFailure. */
 export async function logOut(): Promise<void> {
   await request('DELETE /session')
+  forgetAnswers()
   session.value = { is: 'none', why: null }
 }
 

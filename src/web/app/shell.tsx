@@ -7,6 +7,7 @@ import { ApiFailure } from '../api/request.ts'
 import { Icon } from '../components/icon.tsx'
 import { say, Toasts } from '../components/notices.tsx'
 import { address, currentPage, navigation } from './address.ts'
+import { AwayNote } from './away-note.tsx'
 import { PartsMissing } from './parts-missing.tsx'
 import { Search } from './search.tsx'
 import { isLimited, logOut, session } from './session.ts'
@@ -60,6 +61,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         </ul>
       </nav>
       <main id="content" class="content" tabIndex={-1}>
+        <AwayNote />
         {session.value.is === 'begun' && <PartsMissing />}
         {children}
       </main>

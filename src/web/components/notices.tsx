@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { away } from '../api/away.ts'
 import type { ApiFailure } from '../api/request.ts'
 import { relativeText, countText } from './figures.ts'
 import { Icon } from './icon.tsx'
@@ -68,7 +69,9 @@ export function Stale({ failure, loadedAt }: { failure: ApiFailure | null; loade
       <Icon name="warning" />
       <div>
         <p>
-          What you see was read {relativeText(loadedAt, now.value)}. {sentence(failure.message)}
+          What you see was read {relativeText(loadedAt, now.value)}.{' '}
+          {/* On top of the page it is said for all of it. */}
+          {away.value === null && sentence(failure.message)}
         </p>
       </div>
     </div>

@@ -3,6 +3,7 @@ import { Agent, request as httpRequest, type OutgoingHttpHeaders } from 'node:ht
 import { test, type TestContext } from 'node:test'
 import pino from 'pino'
 import { z } from 'zod'
+import { PostriderError } from '../../../src/errors.ts'
 import { openConsoleServer } from '../../../src/console/server.ts'
 import { SessionCookies } from '../../../src/console/page/session.ts'
 import { roleOf, type Operation } from '../../../src/operators/operation.ts'
@@ -336,6 +337,27 @@ test('below /api, what is not there is a 401 without a token and a 404 or 405 wi
     assert.equal((await send(method, target, {})).status, 401, target)
     assert.equal((await send(method, target, bearer(holderOf('reader')))).status, status, target)
   }
+})
+
+test('without Kafka it is said whose session it is, by what was known last, and nothing else is answered', async (t) => {
+  const { holderOf, send, done } = await underTest(t, () => {
+    throw new PostriderError('kafka_unavailable', 'Kafka is away')
+  })
+  assert.deepEqual(
+    operations.filter(({ needsNoKafka }) => needsNoKafka).map(({ id }) => id),
+    ['showSession', 'showLoginWays', 'endSession'],
+  )
+  const reader = holderOf('reader')
+  for (const headers of [bearer(reader), session(reader)]) {
+    assert.equal((await send('GET', '/api/v1/session', headers)).status, 200)
+    for (const path of ['destinations', 'overview', 'problems', 'attempts'])
+      assert.equal((await send('GET', `/api/v1/${path}`, headers)).status, 503, path)
+  }
+  assert.equal((await send('GET', '/api/v1/session', session(holderOf('revoked')))).status, 401)
+  assert.deepEqual(
+    [...done.values()].map(({ operation }) => operation.id),
+    ['showSession', 'showSession'],
+  )
 })
 
 test('a token that is revoked while its request waits for the settings does nothing any more', async (t) => {
