@@ -17,7 +17,7 @@ import type { Replays, ReplayStatus } from './replay/replays.ts'
 import type { ConsoleServices } from './services.ts'
 import type { SettingsWriter } from './settings/writer.ts'
 import type { RollupPeriod, StatisticsStore } from './statistics/series.ts'
-import type { MessagePorts } from './why/facts.ts'
+import type { MessageFacts, MessagePorts } from './why/facts.ts'
 
 type Sees = (id: string) => boolean
 
@@ -193,21 +193,8 @@ function limitedDeadLetters(sees: Sees, store: DeadLetterStore): DeadLetterStore
 function limitedMessages(only: readonly string[], ports: MessagePorts): MessagePorts {
   const sees = seesOf(only)
   return {
-    async facts(messageId, options) {
-      const facts = await ports.facts(messageId, options)
-      const isOwn =
-        facts.calls.length > 0 &&
-        facts.calls.every(({ call }) => sees(call.sourceId)) &&
-        facts.traces.every(
-          (trace) => trace.kind !== 'planned' || trace.sourceId === null || sees(trace.sourceId),
-        )
-      if (!isOwn) return { ...facts, calls: [], omitted: 0, traces: [] }
-      return {
-        ...facts,
-        traces: facts.traces.flatMap((trace) => ownTrace(sees, trace) ?? []),
-        finish: (place) => ownFinish(sees, facts.finish(place)),
-      }
-    },
+    facts: async (messageIds, options) =>
+      (await ports.facts(messageIds, options)).map((facts) => ownFacts(sees, facts)),
     async callsOfUser(userId, before, limit, options) {
       const found = await ports.callsOfUser(userId, before, limit, options)
       return { ...found, calls: found.calls.filter(({ call }) => sees(call.sourceId)) }
@@ -217,6 +204,23 @@ function limitedMessages(only: readonly string[], ports: MessagePorts): MessageP
       return found.map(({ since, state }) => ({ since, state: limitedState(only, state) }))
     },
     erasures: (signal) => ports.erasures(signal),
+  }
+}
+
+function ownFacts(sees: Sees, facts: MessageFacts): MessageFacts {
+  const isOwn =
+    facts.calls.length > 0 &&
+    facts.calls.every(({ call }) => sees(call.sourceId)) &&
+    facts.traces.every((trace) => trace.kind !== 'planned' || trace.sourceId === null || sees(trace.sourceId))
+  if (!isOwn) return { ...facts, calls: [], omitted: 0, traces: [] }
+  return {
+    ...facts,
+    traces: facts.traces.flatMap((trace) => ownTrace(sees, trace) ?? []),
+    finish: (place) => ownFinish(sees, facts.finish(place)),
+    async responsesOf(place) {
+      const responses = await facts.responsesOf(place)
+      return responses.filter(({ destinationId }) => sees(destinationId))
+    },
   }
 }
 
@@ -313,6 +317,9 @@ function limitedStatistics(sees: Sees, store: StatisticsStore): StatisticsStore 
       return all.filter(({ sourceId }) => sees(sourceId)).slice(skip, skip + limit)
     },
     deadLetters: (where) => store.deadLetters(where).filter(({ destinationId }) => sees(destinationId)),
+    // By the ids of deliveries that the holder has been shown.
+    isDeadLetter: (deliveryId) => store.isDeadLetter(deliveryId),
+    deadLettersSince: () => store.deadLettersSince(),
     processes: () => store.processes().map((seen) => ownProcess(sees, seen)),
     lastAudit: () => null,
     keepAudit() {

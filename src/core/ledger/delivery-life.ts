@@ -21,8 +21,17 @@ export type FinishOf = (place: Place) => Finish
  * - `held`: by the pause that `reason` names, when it came, or came due.
  * - `unknown`: finished, and what there is does not say how.
  */
-export type DeliveryState =
-  'open' | 'waiting' | 'delivered' | 'dead_letter' | 'skipped' | 'erased' | 'held' | 'unknown'
+export const deliveryStates = [
+  'open',
+  'waiting',
+  'delivered',
+  'dead_letter',
+  'skipped',
+  'erased',
+  'held',
+  'unknown',
+] as const
+export type DeliveryState = (typeof deliveryStates)[number]
 
 export interface DeliveryLife {
   destinationId: string

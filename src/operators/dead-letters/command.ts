@@ -55,6 +55,7 @@ export interface ShownDeadLetter {
   value?: Bytes | null
   /** Of a delivery, the oldest first. */
   earlier?: ShownDeadLetter[]
+  sentAgain?: { at: string; replay: string | null; state: string; endedAt: string | null } | null
 }
 
 /** All of it, for people: of a delivery each time it failed. */
@@ -62,7 +63,7 @@ export const pageOf = (deadLetter: ShownDeadLetter): string =>
   [...(deadLetter.earlier ?? []), deadLetter].map(partOf).join('\n\n')
 
 function partOf(deadLetter: ShownDeadLetter): string {
-  const { id, failedAt, reason, detail, delivery, origin, omittedBytes } = deadLetter
+  const { id, failedAt, reason, detail, delivery, origin, omittedBytes, sentAgain } = deadLetter
   if (origin === null)
     return lines([
       ['dead letter', id],
@@ -76,6 +77,7 @@ function partOf(deadLetter: ShownDeadLetter): string {
     ['failed', failedAt],
     ['reason', reason],
     ['detail', detail && block(detail)],
+    ['sent again', sentAgain && sentAgainText(sentAgain)],
     ['delivery', delivery && printable(delivery.id)],
     ['source', delivery && printable(delivery.sourceId)],
     ['destination', delivery && printable(delivery.destinationId)],
@@ -103,6 +105,11 @@ function partOf(deadLetter: ShownDeadLetter): string {
     ['record’s key', deadLetter.rawKey && readable(deadLetter.rawKey)],
     ['record', deadLetter.raw && readable(deadLetter.raw)],
   ])
+}
+
+function sentAgainText({ at, replay, state, endedAt }: NonNullable<ShownDeadLetter['sentAgain']>): string {
+  const by = replay === null ? '' : ` by ${printable(replay)}`
+  return `${at}${by}: ${state.replaceAll('_', ' ')}${endedAt === null ? '' : ` ${endedAt}`}`
 }
 
 type Line = [label: string, value: string | number | null | undefined]
@@ -176,8 +183,8 @@ export const deadLetterShapes: Readonly<Record<string, CommandShape>> = {
         ? 'no dead letters'
         : table(
             ['count', 'reason', 'last attempt', 'destination', 'first', 'last'],
-            groups.map(({ count, reason, status, destinationId, firstAt, lastAt }) => [
-              count,
+            groups.map(({ count, settled, reason, status, destinationId, firstAt, lastAt }) => [
+              settled ? `${count} (${settled} settled)` : count,
               reason ?? 'unreadable',
               String(status ?? '-'),
               destinationId ?? '-',

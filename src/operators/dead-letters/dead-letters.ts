@@ -11,6 +11,7 @@ import type { DeadLetter, Origin } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { isoOf, isoOrNull } from '../../core/duration.ts'
 import { PostriderError } from '../../errors.ts'
+import type { StatisticsStore } from '../statistics/series.ts'
 
 type HeaderValue = Uint8Array | string | (Uint8Array | string)[] | undefined
 
@@ -147,7 +148,8 @@ export function textOf(bytes: Uint8Array): string | null {
   }
 }
 
-function jsonBytes(bytes: Uint8Array): object {
+/** `{text}` where they are UTF-8, else `{base64}`. */
+export function jsonBytes(bytes: Uint8Array): object {
   const text = textOf(bytes)
   return text === null ? { base64: Buffer.from(bytes).toString('base64') } : { text }
 }
@@ -191,6 +193,8 @@ export function withoutErased(
 /** Dead letters of one kind. Times are epoch milliseconds. */
 export interface DeadLetterGroup extends DeadLetterKind {
   count: number
+  /** Of them, those that are none any more; null where that was not asked. */
+  settled: number | null
   firstAt: number
   lastAt: number
 }
@@ -207,12 +211,33 @@ export interface GroupedDeadLetters {
 /** Kinds that are counted apart: what a person looks at, and a bound of memory. */
 const maxGroups = 1_000
 
+/** Whether a delivery that failed then is no dead letter any more. */
+type IsSettled = (deliveryId: string, failedAt: number) => boolean
+
+/** What failed of late may not be counted yet. */
+const countedWithinMs = 10_000
+
+/** Of what the statistics do not know it is not said. */
+export function settledBy(
+  store: Pick<StatisticsStore, 'reach' | 'deadLettersSince' | 'isDeadLetter'>,
+): IsSettled {
+  const { asOf } = store.reach()
+  const since = store.deadLettersSince()
+  return (deliveryId, failedAt) =>
+    since !== null &&
+    asOf !== null &&
+    failedAt >= since &&
+    failedAt < asOf - countedWithinMs &&
+    !store.isDeadLetter(deliveryId)
+}
+
 /** Counts dead letters by kind, in one pass. `progress` learns how many were looked at, of about how many. */
 export async function groupDeadLetters(
   store: Pick<DeadLetterStore, 'all'>,
   terms: DeadLetterTerms,
   progress: (looked: number, total: number) => void,
   signal: AbortSignal,
+  isSettled: IsSettled | null = null,
 ): Promise<GroupedDeadLetters> {
   const passes = deadLetterFilter(terms)
   const groups = new Map<string, DeadLetterGroup>()
@@ -225,13 +250,16 @@ export async function groupDeadLetters(
     const { failedAt } = stored
     const kind = kindOf(stored)
     const key = kindKey(kind)
+    const deliveryId = stored.deadLetter?.delivery?.id
+    const done = isSettled && Number(deliveryId !== undefined && isSettled(deliveryId, failedAt))
     const group = groups.get(key)
     if (group) {
       group.count++
+      if (done !== null) group.settled = (group.settled ?? 0) + done
       group.firstAt = Math.min(group.firstAt, failedAt)
       group.lastAt = Math.max(group.lastAt, failedAt)
     } else if (groups.size < maxGroups)
-      groups.set(key, { ...kind, count: 1, firstAt: failedAt, lastAt: failedAt })
+      groups.set(key, { ...kind, count: 1, settled: done, firstAt: failedAt, lastAt: failedAt })
     else others++
   }
   const sorted = [...groups.values()].sort((a, b) => b.count - a.count || b.lastAt - a.lastAt)
@@ -239,8 +267,9 @@ export async function groupDeadLetters(
 }
 
 /** As the admin API and `--json` show it. */
-export const groupJson = ({ firstAt, lastAt, ...group }: DeadLetterGroup): object => ({
+export const groupJson = ({ firstAt, lastAt, settled, ...group }: DeadLetterGroup): object => ({
   ...group,
+  ...(settled !== null && { settled }),
   firstAt: isoOf(firstAt),
   lastAt: isoOf(lastAt),
 })

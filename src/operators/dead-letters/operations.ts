@@ -2,10 +2,30 @@ import { z } from 'zod'
 import { callTypes } from '../../core/call/analytics-call.ts'
 import { deadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
+import { deliveryStates } from '../../core/ledger/delivery-life.ts'
 import { longReads, operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
-import { type PageStart, jsonOf, summaryOf, groupDeadLetters, groupJson } from './dead-letters.ts'
+import { failedDeliveryOf, sentAgain, sentAgainView } from './sent-again.ts'
+import { type PageStart, settledBy, jsonOf, summaryOf, groupDeadLetters, groupJson } from './dead-letters.ts'
 import { deadLetterTerms, filterShape, kindShape } from './filter.ts'
+
+const sentAgainSchema = z
+  .object({
+    at: z.string(),
+    replay: z.string().nullable().describe('The replay; null for one of an earlier version.'),
+    state: z.enum(deliveryStates).describe('What became of the delivery since.'),
+    endedAt: z.string().nullable().describe('When it came to that; null while it has not.'),
+  })
+  .meta({ id: 'SentAgain' })
+  .nullable()
+  .optional()
+  .describe('With `replays`: when it was sent again last; null where it was not.')
+
+const replaysQuery = (what: string) =>
+  z
+    .boolean()
+    .default(false)
+    .describe(`${what} Looked up in the index of messages, which may take long at first.`)
 
 const originSchema = z
   .object({
@@ -28,6 +48,7 @@ export const deadLetterSummarySchema = z
     type: z.enum(callTypes).nullable(),
     attempts: z.number().int().nullable(),
     origin: originSchema.nullable(),
+    sentAgain: sentAgainSchema,
   })
   .meta({ id: 'DeadLetter' })
 
@@ -79,6 +100,7 @@ export const deadLetterSchema = z
       .optional()
       .describe('Its size, where it was too large to keep.'),
     value: bytesSchema.nullable().optional().describe('The dead letter itself, where it cannot be read.'),
+    sentAgain: sentAgainSchema,
     earlier: z
       .array(z.looseObject({ id: z.string() }))
       .describe('Asked for by the id of a delivery: its failures before this one, the oldest first.'),
@@ -91,7 +113,16 @@ const count = z.number().int()
 export const deadLetterGroupsSchema = z
   .object({
     groups: z
-      .array(z.object({ ...kindShape, count, firstAt: z.string(), lastAt: z.string() }))
+      .array(
+        z.object({
+          ...{ ...kindShape, count, firstAt: z.string(), lastAt: z.string() },
+          settled: count
+            .optional()
+            .describe(
+              'With `replays`: of them, those that replays got delivered, or that were skipped or erased since.',
+            ),
+        }),
+      )
       .describe('The largest first.'),
     count: count.describe('Dead letters in all.'),
     others: count.describe('Those of further kinds, where there are more than 1,000 groups.'),
@@ -108,21 +139,34 @@ export const deadLetterOperations: Operation[] = [
     summary: 'What finally failed, the newest first',
     description:
       'A page may have fewer items than its limit, or none, where much had to be looked through; `next` goes on.',
-    query: z.strictObject({ ...filterShape, ...pageQuery.shape }),
+    query: z.strictObject({
+      ...filterShape,
+      replays: replaysQuery('Say of each whether a replay sent it again, and how that ended.'),
+      ...pageQuery.shape,
+    }),
     success: { status: 200, description: 'A page of them.', schema: pageOf(deadLetterSummarySchema) },
-    async handle({ query, gone }, { deadLetters, now }) {
+    async handle({ query: { replays, ...query }, gone }, { deadLetters, messages, now }) {
       const terms = deadLetterTerms(query, now())
       const passes = deadLetterFilter(terms)
       const { deadLetters: found, next } = await deadLetters.newest({
         limit: query.limit,
         before: query.cursor === undefined ? null : startOf(query.cursor),
         since: terms.since,
-        pick: (stored) => (passes(stored) ? summaryOf(stored) : null),
+        pick: (stored) =>
+          passes(stored) ? { summary: summaryOf(stored), failed: failedDeliveryOf(stored) } : null,
         signal: gone,
       })
+      const failed = found.map((each) => each.failed)
+      const marks = replays ? await sentAgain(failed, await messages(), { signal: gone }) : []
       return {
         status: 200,
-        body: { data: found, next: next && encodeCursor(JSON.stringify([...next])) },
+        body: {
+          data: found.map(({ summary }, index) => ({
+            ...summary,
+            ...(replays && { sentAgain: sentAgainView(marks[index]!) }),
+          })),
+          next: next && encodeCursor(JSON.stringify([...next])),
+        },
       }
     },
   }),
@@ -135,15 +179,22 @@ export const deadLetterOperations: Operation[] = [
     summary: 'How many failed alike: by reason, last status and destination',
     description: 'Reads all dead letters since `since`, which may take long where there are many.',
     limit: longReads,
-    query: z.strictObject(filterShape),
+    query: z.strictObject({
+      ...filterShape,
+      replays: z
+        .boolean()
+        .default(false)
+        .describe('Count in each group what replays have got done, by the statistics.'),
+    }),
     success: { status: 200, description: 'The groups.', schema: deadLetterGroupsSchema },
     progress: z.object({ looked: count, total: count }).meta({ id: 'DeadLetterGroupsProgress' }),
-    async handle({ query, gone }, { deadLetters, now }) {
+    async handle({ query: { replays, ...query }, gone }, { deadLetters, statistics, now }) {
       const terms = deadLetterTerms(query, now())
       return {
         async run(progress) {
           const report = (looked: number, total: number) => progress({ looked, total })
-          const { groups, ...counts } = await groupDeadLetters(deadLetters, terms, report, gone)
+          const isSettled = replays ? settledBy(await statistics()) : null
+          const { groups, ...counts } = await groupDeadLetters(deadLetters, terms, report, gone, isSettled)
           return { groups: groups.map(groupJson), ...counts }
         },
       }
@@ -163,10 +214,18 @@ export const deadLetterOperations: Operation[] = [
         .string()
         .describe('`<partition>-<offset>`, or a delivery’s id: then the newest of that delivery.'),
     }),
+    query: z.strictObject({
+      replays: replaysQuery('Say whether a replay sent it again, and how that ended.'),
+    }),
     success: { status: 200, description: 'The dead letter.', schema: deadLetterSchema },
-    async handle({ params: { id }, gone }, { deadLetters }) {
-      const found = (await deadLetters.byId(id, gone)).map(jsonOf)
-      return { status: 200, body: { ...found.at(-1)!, earlier: found.slice(0, -1) } }
+    async handle({ params: { id }, query: { replays }, gone }, { deadLetters, messages }) {
+      const found = await deadLetters.byId(id, gone)
+      const last = found.at(-1)!
+      const failed = failedDeliveryOf(last)
+      const [mark = null] = replays ? await sentAgain([failed], await messages(), { signal: gone }) : []
+      const earlier = found.slice(0, -1).map(jsonOf)
+      const body = { ...jsonOf(last), ...(replays && { sentAgain: sentAgainView(mark) }), earlier }
+      return { status: 200, body }
     },
   }),
 ]

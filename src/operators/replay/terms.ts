@@ -127,7 +127,8 @@ export async function timesOfCall(
   { facts }: Pick<MessagePorts, 'facts'>,
   options: FactsOptions = {},
 ): Promise<CallTimes> {
-  const { calls } = await facts(messageId, options)
+  const [found] = await facts([messageId], options)
+  const { calls } = found!
   if (calls.length === 0)
     throw new PostriderError(
       'not_found',

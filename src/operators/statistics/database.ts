@@ -21,17 +21,18 @@ import {
   type RollupSubject,
 } from '../../core/statistics/rollup.ts'
 import { PostriderError } from '../../errors.ts'
-import type {
-  AttemptFilter,
-  AttemptPage,
-  AttemptPlace,
-  ListedAttempt,
-  ListedViolation,
-  OpenDeadLetters,
-  RollupPeriod,
-  StatisticsReach,
-  StatisticsStore,
-  ViolationFilter,
+import {
+  anyFailure,
+  type AttemptFilter,
+  type AttemptPage,
+  type AttemptPlace,
+  type ListedAttempt,
+  type ListedViolation,
+  type OpenDeadLetters,
+  type RollupPeriod,
+  type StatisticsReach,
+  type StatisticsStore,
+  type ViolationFilter,
 } from './series.ts'
 import { DeadLetterTable, deadLetterTables } from './dead-letter-table.ts'
 import { ViolationTable, violationTables } from './violation-table.ts'
@@ -103,7 +104,7 @@ export class AttemptTable {
       ['url', filter.urlId],
       ['outcome', filter.outcome],
     ] as const) {
-      if (name === null) continue
+      if (name === null || name === anyFailure) continue
       const number = this.#known(name)
       if (number === null) return { attempts: [], next: null }
       // Only the destination has an index: the others are looked through.
@@ -150,9 +151,14 @@ export class AttemptTable {
 
   #passes({ urlId, outcome, status, messageIds }: AttemptFilter, row: Row): boolean {
     if (urlId !== null && this.#nameOf(Number(row.url)) !== urlId) return false
-    if (outcome !== null && this.#nameOf(Number(row.outcome)) !== outcome) return false
+    if (outcome !== null && !this.#hasOutcome(row, outcome)) return false
     if (status !== null && row.status !== status) return false
     return messageIds === null || messageIds.has(String(row.message))
+  }
+
+  #hasOutcome(row: Row, wanted: string): boolean {
+    const outcome = this.#nameOf(Number(row.outcome))
+    return wanted === anyFailure ? outcome !== 'success' : outcome === wanted
   }
 
   #attemptOf(row: Row): ListedAttempt {
@@ -442,6 +448,15 @@ export class StatisticsDatabase implements StatisticsStore {
 
   deadLetters(where: { since: number } | { onlyDeletes: true }): OpenDeadLetters[] {
     return this.#dead.open(where)
+  }
+
+  isDeadLetter(deliveryId: string): boolean {
+    return this.#dead.has(deliveryId)
+  }
+
+  deadLettersSince(): number | null {
+    const { since } = this.reach()
+    return since && Math.max(since, this.#dead.wholeSince() ?? since)
   }
 
   processes(): SeenProcess[] {

@@ -18,11 +18,13 @@ export class DeadLetterTable {
   readonly #db: DatabaseSync
   readonly #put: StatementSync
   readonly #remove: StatementSync
+  readonly #find: StatementSync
 
   constructor(db: DatabaseSync) {
     this.#db = db
     this.#put = db.prepare('INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?, ?, ?)')
     this.#remove = db.prepare('DELETE FROM dead_letters WHERE delivery = ?')
+    this.#find = db.prepare('SELECT 1 FROM dead_letters WHERE delivery = ?')
   }
 
   /** Within a transaction. Null: it is none any more. */
@@ -46,6 +48,18 @@ export class DeadLetterTable {
       count: Number(count),
       lastAt: Number(last),
     }))
+  }
+
+  has(deliveryId: string): boolean {
+    return this.#find.get(deliveryId) !== undefined
+  }
+
+  /** Where the oldest had to be removed, since when all are in it, epoch ms; null where none had to be. */
+  wholeSince(): number | null {
+    const { count, first } = this.#db
+      .prepare('SELECT COUNT(*) AS count, MIN(at) AS first FROM dead_letters')
+      .get()!
+    return Number(count) < maxRows ? null : Number(first)
   }
 
   /** Within a transaction: what is older, a part of it, and of more than are kept the oldest. */

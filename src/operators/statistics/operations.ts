@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { RequestRefused, wrongField } from '../check.ts'
 import { operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
-import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import { attemptBuckets } from '../../core/ledger/tally.ts'
 import { movesOf, pipelineOf, type PipelineFacts } from '../../core/statistics/pipeline.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
@@ -12,15 +11,19 @@ import { periodBounds, periodShape } from '../dead-letters/filter.ts'
 import { destinationKind } from '../destinations/destinations.ts'
 import { idParams, settingIn } from '../settings/setting-operations.ts'
 import { sourceKind } from '../sources/sources.ts'
-import { indexProgress } from '../why/operations.ts'
-import { messageIdsOf } from '../why/user-messages.ts'
+import type { FactsOptions, MessagePorts } from '../why/facts.ts'
+import { eventQuery, indexProgress } from '../why/operations.ts'
+import { messageIdsOf, messagesOfEvent } from '../why/user-messages.ts'
 import { withoutTokenSchema } from './health-schema.ts'
 import {
+  anyFailure,
   attemptOutcomes,
   attemptView,
   type AttemptFilter,
+  type AttemptPage,
   type AttemptPlace,
   destinationStats,
+  type ListedAttempt,
   sourceStats,
   totalStats,
   type StatisticsStore,
@@ -118,7 +121,7 @@ export const attemptSchema = z
   })
   .meta({ id: 'Attempt' })
 
-const outcomes = attemptOutcomes as [OutcomeKind, ...OutcomeKind[]]
+const outcomes = [...attemptOutcomes, anyFailure] as const
 
 export const attemptOperations: Operation[] = [
   operation({
@@ -128,17 +131,18 @@ export const attemptOperations: Operation[] = [
     role: 'reader',
     forLimited: 'part',
     // To a reader no answer says what a user did: also not by what is missing in it.
-    queryRoles: { user: 'operator' },
+    queryRoles: { user: 'operator', event: 'operator' },
     summary: 'Requests to URLs that failed, the newest first',
     description:
       'With LEDGER=all those that succeeded, too. Of the last 9 days, and no more than the newest 5,000,000. A page ' +
       'may have fewer items than its limit, or none, where much had to be looked through; `next` goes on. Progress ' +
-      'comes with `user` only, and counts records.',
+      'comes with `user` and `event` only, and counts records.',
     query: z.strictObject({
       destination: z.string().optional().describe('Its id.'),
       url: z.string().optional().describe('The URL’s id, such as `u1`; goes with `destination`.'),
-      outcome: z.enum(outcomes).optional(),
+      outcome: z.enum(outcomes).optional().describe('`failed`: any but `success`.'),
       status: z.number().int().min(100).max(599).optional(),
+      event: eventQuery,
       user: z.string().optional().describe('Of this user’s newest 200 calls.'),
       ...periodShape,
       ...pageQuery.shape,
@@ -147,7 +151,7 @@ export const attemptOperations: Operation[] = [
     progress: indexProgress,
     async handle({ query, gone }, { statistics, messages, now }) {
       const { since, until } = periodBounds(query, now())
-      const { destination, url, outcome, status, user, limit } = query
+      const { destination, url, outcome, status, event = null, user, limit } = query
       if (url !== undefined && destination === undefined)
         throw wrongField('url', 'goes with destination: ids of URLs are those of one destination')
       const after = query.cursor === undefined ? null : placeOf(query.cursor)
@@ -161,23 +165,57 @@ export const attemptOperations: Operation[] = [
         messageIds: null,
       }
       const store = await statistics()
-      const found = (messageIds: ReadonlySet<string> | null) => {
-        const { attempts, next } = store.attempts({ ...filter, messageIds }, after, limit)
-        return { data: attempts.map(attemptView), next: next && encodeCursor(JSON.stringify(tupleOf(next))) }
-      }
-      if (user === undefined) return { status: 200, body: found(null) }
+      const shown = ({ attempts, next }: AttemptPage) => ({
+        data: attempts.map(attemptView),
+        next: next && encodeCursor(JSON.stringify(tupleOf(next))),
+      })
+      if (user === undefined && event === null)
+        return { status: 200, body: shown(store.attempts(filter, after, limit)) }
       return {
-        run: async (progress) =>
-          found(
-            await messageIdsOf(user, { since: null, until }, await messages(), {
-              signal: gone,
-              progress: (done, total) => progress({ done, total }),
-            }),
-          ),
+        async run(progress) {
+          const ports = await messages()
+          const options: FactsOptions = {
+            signal: gone,
+            progress: (done, total) => progress({ done, total }),
+          }
+          if (user === undefined)
+            return shown(await attemptsOfEvent(event!, store, filter, { after, limit }, ports, options))
+          const messageIds = await messageIdsOf(user, { since: null, event }, ports, options)
+          return shown(store.attempts({ ...filter, messageIds }, after, limit))
+        },
       }
     },
   }),
 ]
+
+/** Attempts whose calls are looked at for a page. */
+const maxOfEvent = 1_000
+const ofEventAtOnce = 200
+
+/** The ledger does not hold what a call is of: that is looked up. */
+async function attemptsOfEvent(
+  event: string,
+  store: StatisticsStore,
+  filter: AttemptFilter,
+  { after, limit }: { after: AttemptPlace | null; limit: number },
+  ports: MessagePorts,
+  options: FactsOptions,
+): Promise<AttemptPage> {
+  const attempts: ListedAttempt[] = []
+  let next = after
+  for (let looked = 0; looked < maxOfEvent; looked += ofEventAtOnce) {
+    const page = store.attempts(filter, next, ofEventAtOnce)
+    const messageIds = page.attempts.map(({ messageId }) => messageId)
+    const ofEvent = await messagesOfEvent(event, messageIds, ports, options)
+    for (const attempt of page.attempts.filter(({ messageId }) => ofEvent.has(messageId))) {
+      attempts.push(attempt)
+      if (attempts.length === limit) return { attempts, next: attempt }
+    }
+    next = page.next
+    if (next === null) break
+  }
+  return { attempts, next }
+}
 
 const tupleOf = ({ at, partition, offset }: AttemptPlace) => [at, partition, offset]
 const tupleSchema = z.tuple([

@@ -217,9 +217,6 @@ const sumOf = (live: ReadonlyMap<string, UrlPacing>, field: 'inFlight' | 'queued
 const isFailing = ({ word }: Health, { breaker }: { breaker: string | null }): boolean =>
   !isWell({ word }) || (breaker !== null && breaker !== 'closed')
 
-/** With LEDGER=all successes are listed too: no more are looked through. */
-const attemptsLooked = 50
-
 /** How each destination is now, as far as that keeps calls waiting; by id. */
 export function destinationsNow(
   given: Pick<OverviewInput, 'store' | 'callsTopic' | 'now'>,
@@ -244,6 +241,9 @@ export function destinationsNow(
     }),
   )
 }
+
+/** With LEDGER=all successes are listed too: no more are looked through. */
+const attemptsLooked = 50
 
 /** The newest failed attempt at a URL. */
 function lastFailure(store: StatisticsStore, destinationId: string, urlId: string) {

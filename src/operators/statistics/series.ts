@@ -145,10 +145,14 @@ export interface ListedAttempt {
 /** Where a page of attempts ends: the attempt that the next one begins behind. */
 export type AttemptPlace = Pick<ListedAttempt, 'at' | 'partition' | 'offset'>
 
+/** In place of an outcome: any but success. */
+export const anyFailure = 'failed'
+
 /** Null: any. Times are epoch ms. */
 export interface AttemptFilter {
   destinationId: string | null
   urlId: string | null
+  /** Or `anyFailure`. */
   outcome: string | null
   status: number | null
   since: number | null
@@ -215,6 +219,10 @@ export interface StatisticsStore {
   violations(filter: ViolationFilter, limit: number, skip: number): ListedViolation[]
   /** Those that became one since then, or those of delete calls. */
   deadLetters(where: { since: number } | { onlyDeletes: true }): OpenDeadLetters[]
+  /** Whether a delivery is a dead letter now. */
+  isDeadLetter(deliveryId: string): boolean
+  /** Epoch ms: of what failed before, `isDeadLetter` may say no all the same; null while nothing was read. */
+  deadLettersSince(): number | null
   /** Those that a heartbeat came from within a day. */
   processes(): SeenProcess[]
   /** The report of the last audit, as JSON, and when it ended; null without one. */

@@ -9,7 +9,8 @@ import { replayOfOwner } from '../../core/replay/replayed-delivery.ts'
 import { waitSentence } from '../../core/statistics/waiting-reason.ts'
 import { replayTier } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
-import type { FactsOptions, MessagePorts } from './facts.ts'
+import { jsonBytes } from '../dead-letters/dead-letters.ts'
+import type { FactsOptions, FoundCall, MessageFacts, MessagePorts } from './facts.ts'
 import { noWaits, type Waits } from './waits.ts'
 import type { MessageCopy, MessageLife } from './why.ts'
 
@@ -180,30 +181,49 @@ export interface CallContents extends CopyPlace {
   text: string
 }
 
+/** What a call says, as `copyAt` finds it. */
+export async function contentsOf(...asked: Parameters<typeof copyAt>): Promise<CallContents> {
+  const { call, place } = (await copyAt(...asked)).found
+  return { partition: place.partition, offset: place.offset, text: callText(call) }
+}
+
+/** What receivers answered to failed attempts at its deliveries, as `copyAt` finds it. */
+export async function responsesOf(...asked: Parameters<typeof copyAt>): Promise<object> {
+  const { facts, found } = await copyAt(...asked)
+  const { partition, offset } = found.place
+  const responses = await facts.responsesOf(found.place)
+  return {
+    ...{ partition, offset },
+    responses: responses.map(({ at, destinationId, endpointId, status, durationMs, body }) => ({
+      ...{ at: isoOf(at), destinationId, urlId: endpointId, status, durationMs, body: jsonBytes(body) },
+    })),
+  }
+}
+
 /**
- * What a call says: of the copy at that place, or of the newest. Throws `not_found` where it is gone or a deletion request
- * covers it, and what the ports reject with.
+ * The copy of a call at that place, or the newest. Throws `not_found` where it is gone or a deletion request covers it, and
+ * what the ports reject with.
  */
-export async function contentsOf(
+async function copyAt(
   messageId: string,
   at: CopyPlace | null,
   ports: Pick<MessagePorts, 'facts' | 'erasures'>,
   options: FactsOptions = {},
-): Promise<CallContents> {
-  const { calls } = await ports.facts(messageId, options)
+): Promise<{ facts: MessageFacts; found: FoundCall }> {
+  const [facts] = await ports.facts([messageId], options)
   // After the facts: users erased before they were read are known then.
   const erasures = await ports.erasures(options.signal)
-  const found = calls
+  const found = facts!.calls
     .filter(({ place }) => at === null || (place.partition === at.partition && place.offset === at.offset))
     .sort((a, b) => b.appendedAt - a.appendedAt)[0]
   const gone = (why: string) =>
     new PostriderError('not_found', `messageId ${JSON.stringify(messageId)}: ${why}`)
   if (!found) throw gone('no such copy of the call lies in Kafka')
-  const { call, appendedAt, place } = found
+  const { call, appendedAt } = found
   const { sourceId, type } = call
   if (erasures.covers({ sourceId: sourceId || null, type, userIds: usersOf(call), appendedAt }))
     throw gone('a deletion request covers the call')
-  return { partition: place.partition, offset: place.offset, text: callText(call) }
+  return { facts: facts!, found }
 }
 
 const maps = ['properties', 'traits', 'context', 'integrations'] as const

@@ -1,6 +1,7 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
+import type { LastResponse } from '../../core/delivery/delivery.ts'
 import type { Finish, Place, Trace } from '../../core/ledger/trace.ts'
 
 /** The writer of a call: a collector, or another producer. */
@@ -29,6 +30,13 @@ export interface MessageFacts {
   finish(place: Place): Finish
   /** The user of a copy that is gone from the calls topic, found in retry tiers or dead letters. */
   ownerOf(place: Place): Promise<ErasableCall | null>
+  /** What receivers answered to the deliveries of a copy, as their records in retry tiers and dead letters keep it; the oldest first. */
+  responsesOf(place: Place): Promise<KeptResponse[]>
+}
+
+/** The answer to a failed attempt. */
+export interface KeptResponse extends LastResponse {
+  destinationId: string
 }
 
 export interface FactsOptions {
@@ -53,8 +61,11 @@ export interface TimedSettings {
 }
 
 export interface MessagePorts {
-  /** Rejects with `kafka_unavailable`, `registry_unavailable`, `setup`, and `local` for the index's file. */
-  facts(messageId: string, options?: FactsOptions): Promise<MessageFacts>
+  /**
+   * Of each message, in their order; of one that nobody knows there is nothing in them. Rejects with `kafka_unavailable`,
+   * `registry_unavailable`, `setup`, and `local` for the index's file.
+   */
+  facts(messageIds: readonly string[], options?: FactsOptions): Promise<MessageFacts[]>
   /** At most `limit` calls of a user that lie before `before` (null: the newest). Rejects as `facts`. */
   callsOfUser(
     userId: string,

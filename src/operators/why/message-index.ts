@@ -22,7 +22,7 @@ import type { EventKey } from '../../core/catalogue/event-fold.ts'
 import { PostriderError } from '../../errors.ts'
 import type { CatalogueReach, EventCatalogue, SourceEvents, WholeEvent } from '../catalogue/catalogue.ts'
 import { EntryReader, runKeyOf, writerOf } from './entry-reader.ts'
-import type { FactsOptions, MessageFacts, UserCalls, FoundCall } from './facts.ts'
+import type { FactsOptions, KeptResponse, MessageFacts, UserCalls, FoundCall } from './facts.ts'
 import { TraceDatabase, type Entry } from './trace-database.ts'
 
 export interface MessageIndexOptions extends MessageRecordsOptions {
@@ -86,35 +86,48 @@ export class MessageIndex implements EventCatalogue {
   }
 
   /** Throws `setup`, `kafka_unavailable` and `registry_unavailable`. */
-  async facts(messageId: string, { signal, progress }: FactsOptions = {}): Promise<MessageFacts> {
+  async facts(
+    messageIds: readonly string[],
+    { signal, progress }: FactsOptions = {},
+  ): Promise<MessageFacts[]> {
     const covers = await this.#catchUp(signal, progress)
     const { topics } = this.#options
+    const finishes = new Map<string, Finish>()
+    const finish = (place: Place): Finish => {
+      const key = placeKey(place)
+      let finish = finishes.get(key)
+      if (!finish) {
+        const finished = covers.isFinished(place)
+        finish = { finished, tally: finished ? this.#database.factOf(place, covers.tallyId(place)) : null }
+        finishes.set(key, finish)
+      }
+      return finish
+    }
+    const traced = messageIds.map((messageId) => ({ messageId, ...this.#tracesOf(messageId) }))
+    const found = await this.#records.callsAt(
+      traced.map(({ calls }) => calls),
+      signal,
+    )
+    return traced.map(({ messageId, calls, traces }) => ({
+      callsTopic: topics.calls,
+      indexedSince: this.#database.since,
+      calls: found.filter(({ call }) => call.messageId === messageId),
+      omitted: Math.max(0, calls.length - maxCopies),
+      traces,
+      finish,
+      ownerOf: (place) => this.#records.ownerOf(place, traces, signal),
+      responsesOf: (place) => this.#records.responsesOf(place, traces, signal),
+    }))
+  }
+
+  #tracesOf(messageId: string): { calls: Place[]; traces: Trace[] } {
     const { calls, traces } = this.#database.find(messageId)
     for (const call of calls)
       for (const run of this.#database.find(runKeyOf(call)).runs)
         traces.push(...(tracesInRun(run, call) ?? []))
     const recordsOf = [...calls, ...traces.filter(({ kind }) => kind === 'retry').map(({ place }) => place)]
     for (const place of recordsOf) traces.push(...this.#database.find(placeKey(place)).traces)
-    const found = await this.#records.callsAt(calls, messageId, signal)
-    const finishes = new Map<string, Finish>()
-    return {
-      callsTopic: topics.calls,
-      indexedSince: this.#database.since,
-      calls: found,
-      omitted: Math.max(0, calls.length - maxCopies),
-      traces,
-      finish: (place) => {
-        const key = placeKey(place)
-        let finish = finishes.get(key)
-        if (!finish) {
-          const finished = covers.isFinished(place)
-          finish = { finished, tally: finished ? this.#database.factOf(place, covers.tallyId(place)) : null }
-          finishes.set(key, finish)
-        }
-        return finish
-      },
-      ownerOf: (place) => this.#records.ownerOf(place, traces, signal),
-    }
+    return { calls, traces }
   }
 
   /** Throws as `facts`. */
@@ -349,14 +362,9 @@ export class MessageRecords {
     this.#options = options
   }
 
-  /** The newest copies of the call, oldest first. */
-  async callsAt(
-    places: readonly Place[],
-    messageId: string,
-    signal: AbortSignal | undefined,
-  ): Promise<FoundCall[]> {
-    const found = await this.#callsIn(newestPlaces(places), signal)
-    return found.filter(({ call }) => call.messageId === messageId)
+  /** Of each message the newest copies, oldest first. @param places of the copies of each message */
+  callsAt(places: readonly (readonly Place[])[], signal: AbortSignal | undefined): Promise<FoundCall[]> {
+    return this.#callsIn(places.flatMap(newestPlaces), signal)
   }
 
   /** Oldest first. */
@@ -390,6 +398,33 @@ export class MessageRecords {
     return readPlaces({ kafka, brokers, log }, places, signal)
   }
 
+  /** Each round that failed is scheduled with what was answered last, or becomes a dead letter with it. */
+  async responsesOf(
+    place: Place,
+    traces: readonly Trace[],
+    signal: AbortSignal | undefined,
+  ): Promise<KeptResponse[]> {
+    const { topics, codecs } = this.#options
+    const found = new Map<string, KeptResponse>()
+    const places = recordsFrom(place, traces).map((trace) => trace.place)
+    for (const record of await this.#recordsAt(places.slice(-maxResponses), signal)) {
+      const tier = tierOfTopic(topics, record.topic)
+      try {
+        const retry = tier && (await codecs.retries(tier.name).decode(record.value))
+        // A run was never answered.
+        if (retry && isRun(retry)) continue
+        const delivery = retry ?? (await codecs.deadLetters.decode(record.value)).delivery
+        if (!delivery?.lastResponse) continue
+        const { id, destinationId, lastResponse } = delivery
+        const key = JSON.stringify([id, lastResponse.endpointId, lastResponse.at])
+        found.set(key, { ...lastResponse, destinationId })
+      } catch (error) {
+        if (!(error instanceof PostriderError) || error.canRetry) throw error
+      }
+    }
+    return [...found.values()].sort((a, b) => a.at - b.at)
+  }
+
   /** By the newest record of a tier or dead letter that came from the copy and is still there. */
   async ownerOf(
     place: Place,
@@ -397,11 +432,7 @@ export class MessageRecords {
     signal: AbortSignal | undefined,
   ): Promise<ErasableCall | null> {
     const { topics, codecs } = this.#options
-    const its = traces.filter(
-      (trace) =>
-        (trace.kind === 'retry' || trace.kind === 'dead_letter') &&
-        placeKey(trace.origin) === placeKey(place),
-    )
+    const its = recordsFrom(place, traces)
     for (const record of await this.#recordsAt(its.map((trace) => trace.place).slice(-maxCopies), signal)) {
       const key = record.key && record.key.toString('utf8')
       const tier = tierOfTopic(topics, record.topic)
@@ -421,6 +452,16 @@ export class MessageRecords {
     return null
   }
 }
+
+/** Records that are read for the answers that they keep, the newest. */
+const maxResponses = 50
+
+/** In tiers and dead letters. */
+const recordsFrom = (place: Place, traces: readonly Trace[]): Trace[] =>
+  traces.filter(
+    (trace) =>
+      (trace.kind === 'retry' || trace.kind === 'dead_letter') && placeKey(trace.origin) === placeKey(place),
+  )
 
 /** Of one partition those with the highest offsets; how partitions compare is not known before they are read. */
 function newestPlaces(places: readonly Place[]): Place[] {

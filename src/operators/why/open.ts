@@ -34,7 +34,7 @@ export async function openMessages(
   }
   const settings = new FollowedSettings(source, brokers)
   return {
-    facts: (messageId, options) => index.facts(messageId, options),
+    facts: (messageIds, options) => index.facts(messageIds, options),
     callsOfUser: (userId, before, limit, options) => index.callsOfUser(userId, before, limit, options),
     settingsBetween: (from, to, signal) => settings.between(from, to, signal),
     erasures,

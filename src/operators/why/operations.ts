@@ -9,14 +9,15 @@ import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import { isoOrNull } from '../../core/duration.ts'
 import { dispositionLabels, notPlannedReasons } from '../../core/ledger/delivery-event.ts'
 import { periodBounds, periodShape } from '../dead-letters/filter.ts'
+import { deliveryStates } from '../../core/ledger/delivery-life.ts'
 import { waitCauses } from '../../core/statistics/waiting-reason.ts'
-import { jsonOf, contentsOf } from './describe.ts'
+import { jsonOf, contentsOf, responsesOf, type CopyPlace } from './describe.ts'
 import { waitsOf } from './waits.ts'
 import { lifeOfMessage } from './why.ts'
 
 const state = {
   state: z
-    .enum(['open', 'waiting', 'delivered', 'dead_letter', 'skipped', 'erased', 'held', 'unknown'])
+    .enum(deliveryStates)
     .describe(
       '`open`: not finished: it waits in Kafka, or is in flight. `waiting`: in a retry tier. `unknown`: finished, and ' +
         'what is left of the ledger does not say how.',
@@ -161,7 +162,38 @@ export const messageBodySchema = z
   })
   .meta({ id: 'MessageBody' })
 
+export const messageResponsesSchema = z
+  .object({
+    partition: z.number().int(),
+    offset: z.number().int(),
+    responses: z.array(
+      z.object({
+        at: z.string(),
+        destinationId: z.string(),
+        urlId: z.string(),
+        status: z.number().int(),
+        durationMs: z.number(),
+        body: z
+          .union([z.object({ text: z.string() }), z.object({ base64: z.string() })])
+          .describe('At most the first 2 KB.'),
+      }),
+    ),
+  })
+  .meta({ id: 'MessageResponses' })
+
 const place = z.string().regex(/^\d{1,15}$/, 'must be a whole number')
+
+const copyQuery = z.strictObject({
+  partition: place.optional().describe('Of the copy that is meant; the newest unless given.'),
+  offset: place.optional(),
+})
+
+/** Throws RequestRefused that names the field. */
+function copyIn({ partition, offset }: z.output<typeof copyQuery>): CopyPlace | null {
+  if ((partition === undefined) !== (offset === undefined))
+    throw wrongField(partition === undefined ? 'partition' : 'offset', 'is needed beside the other one')
+  return partition === undefined ? null : { partition: Number(partition), offset: Number(offset) }
+}
 
 export const messageOperations: Operation[] = [
   operation({
@@ -200,19 +232,39 @@ export const messageOperations: Operation[] = [
     description:
       'Found as `GET /messages/{id}` finds it. Calls that a deletion request covers are not shown.',
     params: z.object({ id: z.string().describe('The call’s messageId.') }),
-    query: z.strictObject({
-      partition: place.optional().describe('Of the copy that is meant; the newest unless given.'),
-      offset: place.optional(),
-    }),
+    query: copyQuery,
     success: { status: 200, description: 'The call.', schema: messageBodySchema },
     progress: indexProgress,
-    async handle({ params: { id }, query: { partition, offset }, gone }, { messages }) {
-      if ((partition === undefined) !== (offset === undefined))
-        throw wrongField(partition === undefined ? 'partition' : 'offset', 'is needed beside the other one')
-      const at = partition === undefined ? null : { partition: Number(partition), offset: Number(offset) }
+    async handle({ params: { id }, query, gone }, { messages }) {
+      const at = copyIn(query)
       return {
         run: async (progress) =>
           contentsOf(id, at, await messages(), {
+            signal: gone,
+            progress: (done, total) => progress({ done, total }),
+          }),
+      }
+    },
+  }),
+  operation({
+    id: 'showMessageResponses',
+    route: 'GET /messages/{id}/responses',
+    command: 'messages responses',
+    role: 'operator',
+    forLimited: 'part',
+    summary: 'What receivers answered to failed attempts at a call’s deliveries',
+    description:
+      'Of each round that failed, the last answer, as the records in retry tiers and dead letters keep it: as long as Kafka ' +
+      'has them. The newest 50. Calls that a deletion request covers are not shown.',
+    params: z.object({ id: z.string().describe('The call’s messageId.') }),
+    query: copyQuery,
+    success: { status: 200, description: 'The oldest first.', schema: messageResponsesSchema },
+    progress: indexProgress,
+    async handle({ params: { id }, query, gone }, { messages }) {
+      const at = copyIn(query)
+      return {
+        run: async (progress) =>
+          responsesOf(id, at, await messages(), {
             signal: gone,
             progress: (done, total) => progress({ done, total }),
           }),
@@ -236,8 +288,18 @@ export const userMessageSchema = z
     receivedBy: z.enum(['collector', 'producer']),
     partition: z.number().int(),
     offset: z.number().int(),
+    deliveries: z
+      .array(z.object({ destinationId: z.string(), urlId: z.string().nullable(), state: state.state }))
+      .describe('What became of it at each destination.'),
+    record: state.state.nullable().describe('What became of a call that came to no delivery.'),
   })
   .meta({ id: 'UserMessage' })
+
+/** What a list of calls, or of what became of them, chooses by. */
+export const eventQuery = z
+  .string()
+  .optional()
+  .describe('Of calls of this event, or of a page or screen of this name, written exactly so.')
 
 const userMessagesSchema = pageOf(userMessageSchema).extend({ indexedSince })
 
@@ -254,11 +316,17 @@ export const userOperations: Operation[] = [
       'far back as the calls are kept. Calls that a deletion request covers are not shown. A page may have fewer items ' +
       'than its limit, or none; `next` goes on. Progress counts records.',
     params: z.object({ id: z.string().describe('A userId, or an anonymousId.') }),
-    query: z.strictObject({ ...periodShape, ...pageQuery.shape }),
+    query: z.strictObject({
+      event: eventQuery,
+      outcome: state.state.optional().describe('That any of its deliveries has come to.'),
+      ...periodShape,
+      ...pageQuery.shape,
+    }),
     success: { status: 200, description: 'A page of them.', schema: userMessagesSchema },
     progress: indexProgress,
     async handle({ params: { id }, query, gone }, { messages, now }) {
-      const filter = periodBounds(query, now())
+      const { event = null, outcome = null } = query
+      const filter = { ...periodBounds(query, now()), event, outcome }
       const before = query.cursor === undefined ? null : rowOf(query.cursor)
       return {
         async run(progress) {

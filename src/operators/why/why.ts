@@ -45,24 +45,47 @@ export async function lifeOfMessage(
   ports: MessagePorts,
   options: FactsOptions = {},
 ): Promise<MessageLife> {
-  const { signal } = options
-  const facts = await ports.facts(messageId, options)
+  const [life] = await livesOf([messageId], ports, options)
+  const { copies, indexedSince } = life!
+  if (copies.length === 0)
+    throw new PostriderError(
+      'not_found',
+      `nothing is known of messageId ${JSON.stringify(messageId)}: ${
+        indexedSince === null
+          ? 'no call of the last days has it'
+          : `no call since ${isoOf(indexedSince)} has it, and older ones are not in the index: MESSAGE_INDEX_MB bounds it`
+      }`,
+    )
+  return life!
+}
+
+/** Of each message, in their order; one that nobody knows has no copies. Throws what the ports reject with. */
+export async function livesOf(
+  messageIds: readonly string[],
+  ports: MessagePorts,
+  options: FactsOptions = {},
+): Promise<MessageLife[]> {
+  const found = await ports.facts(messageIds, options)
   // After the facts: users erased before they were read are known then.
-  const erasures = await ports.erasures(signal)
+  const erasures = await ports.erasures(options.signal)
+  const lives: MessageLife[] = []
+  for (const [index, facts] of found.entries())
+    lives.push(await lifeBy(messageIds[index]!, facts, erasures, ports, options.signal))
+  return lives
+}
+
+async function lifeBy(
+  messageId: string,
+  facts: MessageFacts,
+  erasures: Awaited<ReturnType<MessagePorts['erasures']>>,
+  ports: MessagePorts,
+  signal: AbortSignal | undefined,
+): Promise<MessageLife> {
   const { copies } = copiesOf(
     facts.calls.map(({ place }) => place),
     facts.callsTopic,
     facts.traces,
   )
-  if (copies.length === 0)
-    throw new PostriderError(
-      'not_found',
-      `nothing is known of messageId ${JSON.stringify(messageId)}: ${
-        facts.indexedSince === null
-          ? 'no call of the last days has it'
-          : `no call since ${isoOf(facts.indexedSince)} has it, and older ones are not in the index: MESSAGE_INDEX_MB bounds it`
-      }`,
-    )
   const recorded: MessageCopy[] = []
   const settings = await settingsOf(facts, copies, ports, signal)
   for (const copy of copies) {

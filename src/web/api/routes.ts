@@ -56,6 +56,7 @@ import type { createdTokenSchema, TokenView } from '../../operators/tokens/token
 import type {
   indexProgress,
   messageBodySchema,
+  messageResponsesSchema,
   messageSchema,
   userMessageSchema,
 } from '../../operators/why/operations.ts'
@@ -161,6 +162,7 @@ export interface Routes {
   'POST /replays/{id}/cancel': ReplayStatusAnswer
   'GET /messages/{id}': MessageAnswer
   'GET /messages/{id}/body': z.output<typeof messageBodySchema>
+  'GET /messages/{id}/responses': z.output<typeof messageResponsesSchema>
   'GET /users/{id}/messages': ListPage<UserMessageAnswer>
   'GET /attempts': ListPage<AttemptAnswer>
   'GET /audit': AuditAnswer

@@ -39,6 +39,24 @@ export const MessageLink = ({ messageId, text = messageId }: { messageId: string
   </a>
 )
 
+/** A number that leads to the list of what it counts, where there is one. */
+export function Figure({
+  href,
+  what,
+  children,
+}: {
+  href: string | undefined
+  what: string
+  children: string
+}) {
+  if (href === undefined) return <>{children}</>
+  return (
+    <a class="figure" href={href} aria-label={`${what}: ${children}`}>
+      {children}
+    </a>
+  )
+}
+
 export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
 /** A state, by word and colour. */

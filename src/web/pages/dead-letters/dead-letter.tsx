@@ -5,12 +5,14 @@ import type { WholeDeadLetter } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { countText, msText, wordsOf } from '../../components/figures.ts'
+import { Note } from '../../components/notices.tsx'
 import { Replays } from '../../components/replays.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { CopyAsCurl, LongText, MessageLink } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
+import { SentAgainText } from './sent-again.tsx'
 import { useReplays } from './filters.ts'
 import { ReplayDialog } from './replay-dialog.tsx'
 
@@ -19,18 +21,29 @@ export function DeadLetter({ params }: PageProps) {
   const id = params.id!
   const live = useLive('GET /dead-letters/{id}', { id }, 0)
   const [isAsked, ask] = useState(false)
+  // By itself: the index that knows may have much to read first.
+  const marked = useLive('GET /dead-letters/{id}', { id, query: { replays: true } }, 15_000)
+  const sent = marked.data?.sentAgain ?? null
+  const isDone = sent?.state === 'delivered'
   const replays = useReplays()
   return (
     <>
       <PageTitle title={`Dead letter ${id}`} above={<a href={pathTo('deadLetters')}>Dead letters</a>}>
         {may('operator') && live.data && (
-          <button type="button" class="button button-primary" onClick={() => ask(true)}>
-            Replay it
+          <button type="button" class={isDone ? 'button' : 'button button-primary'} onClick={() => ask(true)}>
+            {isDone ? 'Replay it once more' : 'Replay it'}
           </button>
         )}
         <CopyAsCurl route="GET /dead-letters/{id}" asked={{ id }} />
       </PageTitle>
       <Replays live={replays} max={1} />
+      {sent && (
+        <Note>
+          <p>
+            It was sent again <Ago at={sent.at} />: <SentAgainText sent={sent} />.
+          </p>
+        </Note>
+      )}
       <Loaded live={live} what={`dead letter ${id}`}>
         {(data) => <Known data={data} />}
       </Loaded>

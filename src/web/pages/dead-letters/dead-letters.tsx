@@ -3,9 +3,10 @@ import { useLongRequest } from '../../api/request.ts'
 import type { DeadLetterGroups } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
-import { TextField, Select } from '../../components/fields.tsx'
+import { Select } from '../../components/fields.tsx'
 import { countOf, countText, relativeText, wordsOf } from '../../components/figures.ts'
 import { Progress } from '../../components/notices.tsx'
+import { PeriodFields } from '../../components/period.tsx'
 import { Replays } from '../../components/replays.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
 import { now } from '../../components/time.tsx'
@@ -30,7 +31,7 @@ interface Looked {
 /** What finally failed: counted by kind, and one by one; and its replay. */
 export function DeadLetters() {
   const { since, until } = chosenFilters()
-  const asked = { query: { since, until } }
+  const asked = { query: { since, until, replays: true } }
   const groups = useLongRequest<'GET /dead-letters/groups', Looked>('GET /dead-letters/groups', asked)
   const { data, progress, isRunning, loadedAt } = groups
   const replays = useReplays()
@@ -149,34 +150,18 @@ function ReplayButton({ count, replay }: { count: number; replay: () => void }) 
   )
 }
 
-type Period = '1h' | '24h' | '7d' | '' | 'between'
-
 const periods = [
   ['1h', 'Last hour'],
   ['24h', 'Last 24 hours'],
   ['7d', 'Last 7 days'],
   ['', 'All that are kept'],
-  ['between', 'Between two times'],
 ] as const
 
 export function FilterFields({ groups }: { groups: readonly Group[] }) {
-  const chosen = chosenFilters()
-  const period = (['1h', '24h', '7d', ''] as const).find(
-    (each) => chosen.until === '' && each === chosen.since,
-  )
-  const choosePeriod = (to: Period) =>
-    to === 'between'
-      ? choose({ since: isoAt(now.value - 3_600_000), until: isoAt(now.value) })
-      : choose({ since: to, until: '' })
+  const { since, until } = chosenFilters()
   return (
     <div class="filters filters-many">
-      <Select label="Failed" value={period ?? 'between'} choices={periods} change={choosePeriod} />
-      {period === undefined && (
-        <>
-          <Moment label="From" value={chosen.since} change={(since) => choose({ since })} />
-          <Moment label="Until" value={chosen.until} change={(until) => choose({ until })} />
-        </>
-      )}
+      <PeriodFields label="Failed" since={since} until={until} periods={periods} choose={choose} />
       <OneOf label="Destination" name="destination" groups={groups} none="never became a delivery" />
       <OneOf label="Reason" name="reason" groups={groups} />
       <OneOf label="Last status" name="status" groups={groups} none="no attempt" />
@@ -214,28 +199,4 @@ function OneOf({
       change={(to) => choose({ [name]: to })}
     />
   )
-}
-
-/** A time in the browser's zone; the URL has it in UTC. */
-function Moment({ label, value, change }: { label: string; value: string; change: (iso: string) => void }) {
-  const at = Date.parse(value)
-  return (
-    <TextField
-      label={label}
-      type="datetime-local"
-      value={Number.isNaN(at) ? '' : localText(at)}
-      change={(text) => {
-        const given = Date.parse(text)
-        if (!Number.isNaN(given)) change(isoAt(given))
-      }}
-    />
-  )
-}
-
-/** Whole minutes: what a person types. */
-const isoAt = (at: number): string => new Date(Math.floor(at / 60_000) * 60_000).toISOString()
-
-function localText(at: number): string {
-  const date = new Date(at)
-  return new Date(at - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }

@@ -1,12 +1,17 @@
 import { pathTo } from '../../../console/page-paths.ts'
 import type { DeadLetterSummary, DeadLetterGroups } from '../../api/routes.ts'
+import { useLive } from '../../api/live.ts'
+import { query } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { wordsOf, countOf, countText } from '../../components/figures.ts'
 import { NoValue, Empty, Note } from '../../components/notices.tsx'
 import { PagedTable, type Column, Table } from '../../components/table.tsx'
 import { MessageLink } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
+import { SentAgainText } from './sent-again.tsx'
 import { filterValues, isChosen, chosenFilters, choose } from './filters.ts'
+
+const pageSize = 50
 
 /** Single dead letters, the newest first. */
 export function List({
@@ -16,6 +21,24 @@ export function List({
   selected: ReadonlySet<string>
   select: (ids: ReadonlySet<string>) => void
 }) {
+  const asked = { ...chosenFilters() }
+  const cursor = query.value.get('cursor')
+  // By itself: the index that knows may have much to read first.
+  const marked = useLive(
+    'GET /dead-letters',
+    { query: { ...asked, limit: pageSize, cursor, replays: true } },
+    cursor === null ? 15_000 : 0,
+  )
+  const marks = marked.data && new Map(marked.data.data.map(({ id, sentAgain }) => [id, sentAgain ?? null]))
+  const replayed: Column<DeadLetterSummary> = {
+    head: 'Sent again',
+    hides: 'narrow',
+    cell: ({ id }) => {
+      const mark = marks?.get(id)
+      if (mark === undefined) return <span class="faint">…</span>
+      return mark === null ? <NoValue why="No replay sent it again" /> : <SentAgainText sent={mark} />
+    },
+  }
   const ticks: Column<DeadLetterSummary> = {
     head: 'Select',
     headCell: <span class="hidden">Select</span>,
@@ -26,9 +49,10 @@ export function List({
   return (
     <PagedTable
       route="GET /dead-letters"
-      asked={{ query: { ...chosenFilters() } }}
+      asked={{ query: asked }}
+      limit={pageSize}
       what="dead letters"
-      columns={may('operator') ? [ticks, ...columns] : columns}
+      columns={may('operator') ? [ticks, ...columns, replayed] : [...columns, replayed]}
       keyOf={({ id }) => id}
       empty={{ title: 'No dead letter matches.' }}
     />
@@ -137,6 +161,13 @@ const nameOf = ({ count, status, destinationId, reason }: Group): string =>
 
 const groupColumns: Column<Group>[] = [
   { head: 'Count', isNumber: true, cell: ({ count }) => countText(count) },
+  {
+    head: 'Done since',
+    isNumber: true,
+    hides: 'narrow',
+    cell: ({ settled = 0 }) =>
+      settled === 0 ? <NoValue why="None was delivered since, as far as is known" /> : countText(settled),
+  },
   {
     head: 'What failed',
     isName: true,

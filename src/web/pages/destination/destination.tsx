@@ -15,13 +15,12 @@ import {
 import { Icon } from '../../components/icon.tsx'
 import { Lazy } from '../../components/lazy.tsx'
 import { Note } from '../../components/notices.tsx'
-import { ReplayDialog } from '../../components/replay-dialog.tsx'
 import { HealthBadge, CopyAsCurl } from '../../components/text.tsx'
 import { Ago, Since } from '../../components/time.tsx'
 import { Loaded, Views } from '../../components/views.tsx'
 import { destinationWaitText } from '../../components/wait-text.ts'
 import type { PageProps } from '../page-props.ts'
-import { Activity, Attempts } from './activity.tsx'
+import { Activity } from './activity.tsx'
 
 const views = [
   ['activity', 'Activity'],
@@ -31,7 +30,10 @@ const views = [
 type View = (typeof views)[number][0]
 type Act = 'test' | 'pause' | 'resume' | 'switch' | 'replay' | 'secret' | 'try_again'
 
+const attempts = () => import('./attempts.tsx').then(({ Attempts }) => Attempts)
 const settings = () => import('./settings/settings.tsx').then(({ Settings }) => Settings)
+const replayDialog = () =>
+  import('../../components/replay-dialog.tsx').then(({ ReplayDialog }) => ReplayDialog)
 const testDialog = () => import('../../components/test-dialog.tsx').then(({ TestDialog }) => TestDialog)
 
 const nowAsked = { query: { window: '5m' } }
@@ -97,7 +99,7 @@ interface ShownProps {
 }
 
 function Shown({ view, destination, state, tag, act, reload }: ShownProps) {
-  if (view === 'attempts') return <Attempts destination={destination} />
+  if (view === 'attempts') return <Lazy load={attempts} what="the attempts" props={{ destination }} />
   if (view === 'settings')
     return (
       <Lazy
@@ -212,7 +214,7 @@ function Acting({
     case 'switch':
       return <SwitchDialog id={id} isEnabled={enabled} close={close} />
     case 'replay':
-      return <ReplayDialog id={id} close={close} />
+      return <Lazy load={replayDialog} what="the replay" props={{ id, close }} />
     case 'secret':
       return <SecretDialog destination={destination} close={close} />
     case 'try_again':

@@ -1,12 +1,13 @@
-import type { ComponentChildren } from 'preact'
+import { Fragment, type ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { ApiFailure, request } from '../../api/request.ts'
 import type { StatsAnswer, DestinationAnswer, DestinationSummary } from '../../api/routes.ts'
+import { attemptsLink, deadLettersLink } from '../../components/figure-links.ts'
 import { countText, wordsOf, compactText, msText, percentText } from '../../components/figures.ts'
 import { NotKnown, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { Badge, HealthBadge } from '../../components/text.tsx'
+import { Badge, Figure, HealthBadge } from '../../components/text.tsx'
 import { now as clock, Ago } from '../../components/time.tsx'
 
 /** As many sources are asked for what they received. */
@@ -22,21 +23,33 @@ interface PipelineProps {
 
 interface Stage {
   name: string
+  /** To the list of what it counts; none where there is no list. */
+  href?: string
   /** Null where it is not known. */
   count: number | null
   tone: 'good' | 'bad' | 'plain' | 'warn'
   note?: ComponentChildren
   reasons?: Record<string, number>
+  hrefOf?: (reason: string) => string
 }
 
 /** What became of the calls of the period: each step is counted by itself. */
 export function Pipeline({ stats, ...given }: PipelineProps) {
   const { totals, pipeline } = stats
   const { planned, sentAgain, waitedBefore, delivered, waiting, deadLettered, held, unaccounted } = pipeline
+  const period = { since: stats.from, until: stats.to }
+  const attempts = (outcome: string) => attemptsLink(stats.destinationId, { outcome, ...period })
+  const ofLetters = { destination: stats.destinationId, ...period }
   const stages: Stage[] = [
-    { name: 'Delivered', count: delivered, tone: 'good' },
+    { name: 'Delivered', count: delivered, tone: 'good', href: attempts('success') },
     { name: 'Waiting for a retry', count: waiting, tone: 'warn', note: 'now, in the retry tiers' },
-    { name: 'Dead letters', count: deadLettered, tone: 'bad', reasons: totals.deadLetterReasons },
+    {
+      ...{ name: 'Dead letters', count: deadLettered, tone: 'bad', reasons: totals.deadLetterReasons },
+      ...{
+        href: deadLettersLink(ofLetters),
+        hrefOf: (reason: string) => deadLettersLink({ ...ofLetters, reason }),
+      },
+    },
     { name: 'Held', count: held, tone: 'plain', note: 'by a pause' },
     { name: 'Skipped', count: pipeline.skipped, tone: 'plain', reasons: totals.skipReasons },
     { name: 'Erased', count: pipeline.erased, tone: 'plain', note: 'the user was deleted' },
@@ -75,14 +88,20 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
         {waitedBefore !== null && waitedBefore > 0 && <Incoming name="Waited before" count={waitedBefore} />}
       </div>
       <ul class="pipeline-out" aria-label="What became of them">
-        {stages.map(({ name, count, tone, note, reasons = {} }) => (
+        {stages.map(({ name, href, count, tone, note, reasons = {}, hrefOf }) => (
           <li key={name} class={count === 0 ? 'is-none' : ''}>
             <span class="pipeline-name">{name}</span>
             <Bar share={(count ?? 0) / most} tone={tone} />
             <span
               class={name === 'Unaccounted' && (count ?? 0) > 0 ? 'pipeline-count is-bad' : 'pipeline-count'}
             >
-              {count === null ? <NotKnown why={notCounted} /> : countText(count)}
+              {count === null ? (
+                <NotKnown why={notCounted} />
+              ) : (
+                <Figure href={count > 0 ? href : undefined} what={name}>
+                  {countText(count)}
+                </Figure>
+              )}
             </span>
             <span class="pipeline-note">
               {count === null || count === 0
@@ -90,8 +109,15 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
                 : Object.keys(reasons).length > 0
                   ? Object.entries(reasons)
                       .toSorted(([, a], [, b]) => b - a)
-                      .map(([reason, each]) => `${countText(each)} ${wordsOf(reason)}`)
-                      .join(', ')
+                      .map(([reason, each], index) => (
+                        <Fragment key={reason}>
+                          {index > 0 && ', '}
+                          <Figure href={hrefOf?.(reason)} what={`${name}: ${wordsOf(reason)}`}>
+                            {countText(each)}
+                          </Figure>{' '}
+                          {wordsOf(reason)}
+                        </Fragment>
+                      ))
                   : note}
             </span>
           </li>
@@ -160,6 +186,8 @@ function Received({
 type UrlNow = DestinationSummary['urls'][number]
 interface Row {
   id: string
+  /** To its attempts of the period. */
+  hrefOf: (outcome: string) => string
   number: number
   url: string
   goneAt: string | null
@@ -180,8 +208,10 @@ export function Urls({
   state: DestinationSummary | null
   stats: StatsAnswer
 }) {
+  const { destinationId, from, to } = stats
   const rows = urls.map(({ id, number, url, goneAt }): Row => ({
     id,
+    hrefOf: (outcome) => attemptsLink(destinationId, { url: id, outcome, since: from, until: to }),
     number,
     url,
     goneAt,
@@ -225,7 +255,11 @@ const columns: Column<Row>[] = [
     head: 'Attempts',
     isNumber: true,
     hides: 'narrow',
-    cell: ({ figures }) => compactText(figures?.attempts ?? 0),
+    cell: ({ figures, hrefOf }) => (
+      <Figure href={figures?.attempts ? hrefOf('') : undefined} what="Attempts">
+        {compactText(figures?.attempts ?? 0)}
+      </Figure>
+    ),
   },
   {
     head: 'Success',
@@ -242,11 +276,19 @@ const columns: Column<Row>[] = [
   {
     head: 'Failed',
     hides: 'medium',
-    cell: ({ figures }) =>
-      Object.entries(figures?.outcomes ?? {})
-        .filter(([outcome]) => outcome !== 'success')
-        .map(([outcome, count]) => `${compactText(count)} ${wordsOf(outcome)}`)
-        .join(', ') || none,
+    cell: ({ figures, hrefOf }) => {
+      const failed = Object.entries(figures?.outcomes ?? {}).filter(([outcome]) => outcome !== 'success')
+      if (failed.length === 0) return none
+      return failed.map(([outcome, count], index) => (
+        <Fragment key={outcome}>
+          {index > 0 && ', '}
+          <Figure href={hrefOf(outcome)} what={`Attempts: ${wordsOf(outcome)}`}>
+            {compactText(count)}
+          </Figure>{' '}
+          {wordsOf(outcome)}
+        </Fragment>
+      ))
+    },
   },
 ]
 

@@ -5,11 +5,12 @@ import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { TextField } from '../../components/fields.tsx'
+import { attemptsLink, deadLettersLink } from '../../components/figure-links.ts'
 import { compactText, countOf, msText, percentText } from '../../components/figures.ts'
 import { Empty, NoValue } from '../../components/notices.tsx'
 import { DaySparkline } from '../../components/plot.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { HealthBadge, CopyAsCurl } from '../../components/text.tsx'
+import { Figure, HealthBadge, CopyAsCurl } from '../../components/text.tsx'
 import { now } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { worstFirst } from './worst-first.ts'
@@ -109,8 +110,17 @@ const columns: Column<DestinationSummary>[] = [
   {
     head: 'Success',
     isNumber: true,
-    cell: ({ successRate }) =>
-      successRate === null ? <NoValue why={noAttempts} /> : percentText(successRate),
+    cell: ({ id, successRate, failed }) =>
+      successRate === null ? (
+        <NoValue why={noAttempts} />
+      ) : (
+        <Figure
+          href={failed > 0 ? attemptsLink(id, { outcome: 'failed', since: '1d' }) : undefined}
+          what={`Success of ${id}`}
+        >
+          {percentText(successRate)}
+        </Figure>
+      ),
   },
   {
     head: 'p95',
@@ -122,8 +132,15 @@ const columns: Column<DestinationSummary>[] = [
   {
     head: 'Dead letters',
     isNumber: true,
-    cell: ({ deadLettered }) => (
-      <span class={deadLettered > 0 ? 'is-bad' : ''}>{compactText(deadLettered)}</span>
+    cell: ({ id, deadLettered }) => (
+      <span class={deadLettered > 0 ? 'is-bad' : ''}>
+        <Figure
+          href={deadLettered > 0 ? deadLettersLink({ destination: id, since: '24h' }) : undefined}
+          what={`Dead letters of ${id}`}
+        >
+          {compactText(deadLettered)}
+        </Figure>
+      </span>
     ),
   },
 ]

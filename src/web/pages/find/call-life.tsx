@@ -5,9 +5,9 @@ import type { MessageAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { Select } from '../../components/fields.tsx'
-import { countText } from '../../components/figures.ts'
+import { countText, msText } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
-import { Note, NotKnown } from '../../components/notices.tsx'
+import { Empty, Note, NotKnown } from '../../components/notices.tsx'
 import { CopyButton, LongText } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
@@ -86,6 +86,7 @@ export function CallLife({ life, deliveryId, reload, isReloading }: CallLifeProp
           <Destinations copy={copy} deliveryId={deliveryId} />
           <TimePlot copy={copy} />
           <Timeline copy={copy} />
+          <Answers messageId={messageId} copy={copy} />
           <CallBody messageId={messageId} copy={copy} />
         </>
       )}
@@ -159,6 +160,66 @@ function User({ call: { userId, anonymousId } }: { call: NonNullable<CallCopy['c
       </a>
       {userId === null && ' (anonymous)'}
     </>
+  )
+}
+
+/** What receivers answered to attempts that failed: read when somebody asks, by those who may. */
+function Answers({ messageId, copy }: { messageId: string; copy: CallCopy }) {
+  const [isOpen, setOpen] = useState(false)
+  const isAnswered = copy.steps.some(({ what, status }) => what === 'attempt' && typeof status === 'number')
+  if (!isAnswered || copy.call === null || !may('operator')) return null
+  const { partition, offset } = copy.received
+  return (
+    <details class="section part" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <h2>What receivers answered</h2>
+        <span class="faint">to attempts that failed</span>
+      </summary>
+      {isOpen && (
+        <ResponseTexts key={`${partition} ${offset}`} messageId={messageId} place={{ partition, offset }} />
+      )}
+    </details>
+  )
+}
+
+function ResponseTexts({
+  messageId,
+  place,
+}: {
+  messageId: string
+  place: { partition: number; offset: number }
+}) {
+  const live = useLongRequest<'GET /messages/{id}/responses', IndexedRecords>(
+    'GET /messages/{id}/responses',
+    {
+      id: messageId,
+      query: place,
+    },
+  )
+  return (
+    <Loaded live={live} what="the responses">
+      {({ responses }) =>
+        responses.length === 0 ? (
+          <Empty title="No response is kept any more." />
+        ) : (
+          <>
+            {responses.map(({ at, destinationId, urlId, status, durationMs, body }) => (
+              <div key={`${at} ${destinationId} ${urlId}`}>
+                <p>
+                  <At at={at} />: {destinationId}, URL {urlId}, answered <strong>{status}</strong> after{' '}
+                  {msText(durationMs)}
+                  {'base64' in body && '; its body is no text, and shown as base64'}
+                </p>
+                <LongText
+                  text={'text' in body ? body.text : body.base64}
+                  what={`Response of ${destinationId}, URL ${urlId}, at ${at}`}
+                />
+              </div>
+            ))}
+          </>
+        )
+      }
+    </Loaded>
   )
 }
 

@@ -5,7 +5,8 @@ import { Table, type Column } from '../../components/table.tsx'
 import { Badge, CopyButton } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { deliveryWaitText } from '../../components/wait-text.ts'
-import { endText, reasonText, stateNames, stateTones, type CallDelivery, type CallCopy } from './words.ts'
+import { stateNames, stateTones } from '../../components/delivery-state.ts'
+import { endText, reasonText, type CallDelivery, type CallCopy } from './words.ts'
 
 /** Leads to a dead letter, for those who may see its contents. */
 export function DeadLetterLink({ id }: { id: string | null | undefined }) {

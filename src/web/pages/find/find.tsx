@@ -6,10 +6,15 @@ import type { UserMessageAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { isLimited, may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
+import { deliveryStates, stateNames, stateTones } from '../../components/delivery-state.ts'
+import { Select } from '../../components/fields.tsx'
+import { countOf } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
+import { LateField } from '../../components/late-field.tsx'
 import { Empty, Failure, Loading, Stale, Progress, NoValue } from '../../components/notices.tsx'
+import { PeriodFields } from '../../components/period.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
-import { CopyAsCurl, MessageLink } from '../../components/text.tsx'
+import { Badge, CopyAsCurl, MessageLink } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { CallLife } from './call-life.tsx'
 import { candidatesFor, useCallSearch, type Candidate, type CallSearch } from './search.ts'
@@ -49,7 +54,7 @@ function Box({ text, again }: { text: string; again: () => void }) {
     const q = given === text ? text : given.trim().toWellFormed()
     if (q === text) return again()
     // What was chosen of another call means nothing here.
-    setQuery({ q, as: null, copy: null, replay: null, cursor: null }, { replace: false })
+    setQuery({ q, as: null, copy: null, replay: null, ...noFilters }, { replace: false })
   }
   return (
     <form class="find-box" role="search" aria-label="Find a call" onSubmit={submit}>
@@ -194,8 +199,27 @@ function Kept() {
   )
 }
 
+/** Another list begins at its first page. */
+const noFilters = { event: null, outcome: null, since: null, until: null, cursor: null }
+
+const outcomes = [['', 'any'], ...deliveryStates.map((state) => [state, stateNames[state]] as const)] as const
+const periods = [
+  ['1h', 'The last hour'],
+  ['24h', 'The last 24 hours'],
+  ['', 'All that are kept'],
+] as const
+
 /** The calls of one user, the newest first. */
 export function UserCalls({ userId }: { userId: string }) {
+  const value = (name: string) => query.value.get(name) ?? ''
+  const [event, outcome, since, until] = ['event', 'outcome', 'since', 'until'].map(value) as [
+    string,
+    string,
+    string,
+    string,
+  ]
+  const isFiltered = [event, outcome, since, until].some((each) => each !== '')
+  const choose = (changes: Record<string, string>) => setQuery({ ...changes, cursor: null })
   return (
     <section class="section" aria-labelledby="calls-title">
       <div class="section-head">
@@ -204,13 +228,29 @@ export function UserCalls({ userId }: { userId: string }) {
         </h2>
         <p>As far back as Kafka keeps calls; those that a deletion request covers are left out.</p>
       </div>
+      <div class="filters">
+        <LateField label="Event, exactly" value={event} change={(to) => choose({ event: to })} />
+        <Select
+          label="What became of it"
+          value={outcomes.some(([each]) => each === outcome) ? (outcome as (typeof outcomes)[number][0]) : ''}
+          choices={outcomes}
+          change={(to) => choose({ outcome: to })}
+        />
+        <PeriodFields
+          label="Received"
+          since={since}
+          until={until}
+          periods={periods}
+          choose={(period) => choose({ ...period })}
+        />
+      </div>
       <PagedTable
         route="GET /users/{id}/messages"
-        asked={{ id: userId }}
+        asked={{ id: userId, query: { event, outcome, since, until } }}
         what="calls"
         columns={columns}
         keyOf={({ partition, offset }) => `${partition} ${offset}`}
-        empty={{ title: 'No call is of a user with this id.' }}
+        empty={{ title: isFiltered ? 'No call of this user matches.' : 'No call is of a user with this id.' }}
         isFollowed={false}
       />
     </section>
@@ -230,6 +270,33 @@ const columns: Column<UserMessageAnswer>[] = [
         <NoValue why="It has none" />
       ),
   },
+  { head: 'What became of it', cell: (call) => <Ends call={call} /> },
   { head: 'Source', hides: 'medium', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
   { head: 'Call', isName: true, cell: ({ messageId }) => <MessageLink messageId={messageId} /> },
 ]
+
+const maxEnds = 4
+
+/** What became of a call: a word for each of its deliveries. */
+function Ends({ call: { deliveries, record } }: { call: UserMessageAnswer }) {
+  if (deliveries.length === 0)
+    return record === null ? (
+      <NoValue why="Not known" />
+    ) : (
+      <Badge tone={stateTones[record]} text={stateNames[record]} />
+    )
+  return (
+    <span class="words">
+      {deliveries.slice(0, maxEnds).map(({ destinationId, urlId, state }) => (
+        <Badge
+          key={`${destinationId} ${urlId}`}
+          tone={stateTones[state]}
+          text={`${destinationId}${urlId === null ? '' : ` ${urlId}`}: ${stateNames[state]}`}
+        />
+      ))}
+      {deliveries.length > maxEnds && (
+        <span class="faint">and {countOf(deliveries.length - maxEnds, 'more', 'more')}</span>
+      )}
+    </span>
+  )
+}

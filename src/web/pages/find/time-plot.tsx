@@ -1,3 +1,4 @@
+import { stateNames } from '../../components/delivery-state.ts'
 import { absoluteText } from '../../components/figures.ts'
 import { Badge } from '../../components/text.tsx'
 import { now, Ago } from '../../components/time.tsx'
@@ -7,7 +8,6 @@ import {
   waitText,
   beginsWait,
   receivedAt,
-  stateNames,
   stepWords,
   type CallDelivery,
   type CallStep,

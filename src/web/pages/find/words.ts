@@ -101,29 +101,6 @@ export type CallStep = CallCopy['steps'][number]
 export type CallDelivery = CallCopy['deliveries'][number]
 export type CallPlan = NonNullable<CallCopy['plan']>
 type PlanReason = NonNullable<CallPlan['destinations'][number]['reason']>
-type State = CallDelivery['state']
-
-export const stateTones: Record<State, Tone> = {
-  open: 'plain',
-  waiting: 'warn',
-  delivered: 'good',
-  dead_letter: 'bad',
-  skipped: 'plain',
-  erased: 'plain',
-  held: 'warn',
-  unknown: 'plain',
-}
-
-export const stateNames: Record<State, string> = {
-  open: 'not finished',
-  waiting: 'waits for a retry',
-  delivered: 'delivered',
-  dead_letter: 'dead letter',
-  skipped: 'skipped',
-  erased: 'erased',
-  held: 'held',
-  unknown: 'not known',
-}
 
 /** Why a destination of the source does not get a call. */
 const planReasons: Record<PlanReason, string> = {

@@ -1,11 +1,12 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import type { SourceAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
-import { Select, TextField } from '../../components/fields.tsx'
+import { Select } from '../../components/fields.tsx'
+import { LateField } from '../../components/late-field.tsx'
 import { Lazy } from '../../components/lazy.tsx'
 import { Empty, Note } from '../../components/notices.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
@@ -117,36 +118,4 @@ function OfSource({ id, known, hasMore }: { id: string; known: readonly SourceAn
       </Loaded>
     </>
   )
-}
-
-const quietMs = 600
-
-/** A field whose text counts once nobody has typed for a moment: each change begins another tail. */
-export function LateField({
-  label,
-  value,
-  change,
-}: {
-  label: string
-  value: string
-  change: (value: string) => void
-}) {
-  const [text, setText] = useState(value)
-  const given = useRef(value)
-  useEffect(() => {
-    // Changed by somebody else: the back button.
-    if (value !== given.current) {
-      given.current = value
-      setText(value)
-    }
-  }, [value])
-  useEffect(() => {
-    if (text === given.current) return
-    const timer = window.setTimeout(() => {
-      given.current = text
-      change(text)
-    }, quietMs)
-    return () => window.clearTimeout(timer)
-  }, [text])
-  return <TextField label={label} type="search" value={text} change={setText} />
 }

@@ -1,10 +1,13 @@
 import type { ComponentChildren } from 'preact'
+import { pathTo } from '../../../console/page-paths.ts'
 import type { Live } from '../../api/live.ts'
 import type { OverviewAnswer, TotalStatsAnswer } from '../../api/routes.ts'
 import { compactText, countText, rateText } from '../../components/figures.ts'
+import { deadLettersLink } from '../../components/figure-links.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { NotKnown } from '../../components/notices.tsx'
+import { Figure } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Plot, type PlotSeries } from '../../components/plot.tsx'
 
@@ -33,6 +36,7 @@ export function LastHour({ overview, stats }: { overview: OverviewAnswer; stats:
           name="Received"
           count={totals.accepted}
           note={`${rateText(totals.acceptedPerSecond)} at collectors`}
+          href={pathTo('sources')}
         />
         <Step
           name="Waiting for a forwarder"
@@ -44,6 +48,7 @@ export function LastHour({ overview, stats }: { overview: OverviewAnswer; stats:
           name="Delivered"
           count={totals.delivered}
           note={rateText(totals.deliveredPerSecond)}
+          href={pathTo('destinations')}
           tone="good"
         />
         <Step
@@ -56,6 +61,7 @@ export function LastHour({ overview, stats }: { overview: OverviewAnswer; stats:
           name="Dead letters"
           count={totals.deadLettered}
           note="finally failed"
+          href={deadLettersLink({ since: overview.from })}
           {...(totals.deadLettered > 0 && { tone: 'bad' as const })}
         />
       </dl>
@@ -96,8 +102,11 @@ function Step({
   note,
   why,
   tone,
+  href,
 }: {
   name: string
+  /** To the list of what it counts. */
+  href?: string
   /** Null where it is not known. */
   count: number | null
   note: ComponentChildren
@@ -109,7 +118,13 @@ function Step({
       <dt>{name}</dt>
       <dd>
         <span class="path-count" title={count === null ? why : countText(count)}>
-          {count === null ? <NotKnown {...(why !== undefined && { why })} /> : compactText(count)}
+          {count === null ? (
+            <NotKnown {...(why !== undefined && { why })} />
+          ) : (
+            <Figure href={count > 0 ? href : undefined} what={name}>
+              {compactText(count)}
+            </Figure>
+          )}
         </span>
         <span class="path-note">{note}</span>
       </dd>

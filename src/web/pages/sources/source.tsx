@@ -11,7 +11,7 @@ import { NoValue } from '../../components/notices.tsx'
 import { optionFields } from '../../components/options.ts'
 import { Plot } from '../../components/plot.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
+import { CopyAsCurl, Figure } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
@@ -143,22 +143,30 @@ interface Outcome {
   name: string
   count: number
   isBad?: boolean
+  /** To the list of what it counts. */
+  href?: string
 }
 
 /** What was dropped as it should be: its senders were answered as if it were taken. */
 const dropped: Readonly<Record<string, string>> = { bot: 'bots', suppressed: 'suppressed users' }
 
 /** Calls that were not taken by their reason, most first. */
-function outcomesOf({ totals: { accepted, flagged, duplicate, refusals } }: SourceStatsAnswer): Outcome[] {
+function outcomesOf({
+  sourceId,
+  totals: { accepted, flagged, duplicate, refusals },
+}: SourceStatsAnswer): Outcome[] {
   const reasons = Object.entries(refusals).toSorted(([, a], [, b]) => b - a)
   return [
-    { name: 'Accepted', count: accepted },
+    { name: 'Accepted', count: accepted, href: pathTo('sourceEvents', { id: sourceId }) },
     ...(flagged > 0 ? [{ name: 'Accepted and flagged: bots', count: flagged }] : []),
     { name: 'Duplicates', count: duplicate },
     ...(reasons.length === 0 ? [{ name: 'Refused', count: 0 }] : []),
     ...reasons.map(([code, count]) =>
       dropped[code]
-        ? { name: `Dropped: ${dropped[code]}`, count }
+        ? {
+            ...{ name: `Dropped: ${dropped[code]}`, count },
+            ...(code === 'suppressed' && { href: pathTo('suppressions') }),
+          }
         : { name: `Refused: ${wordsOf(code)}`, count, isBad: true },
     ),
   ]
@@ -169,7 +177,13 @@ const columns: Column<Outcome>[] = [
   {
     head: 'Calls',
     isNumber: true,
-    cell: ({ count, isBad }) => <span class={isBad ? 'is-bad' : ''}>{countText(count)}</span>,
+    cell: ({ name, count, isBad, href }) => (
+      <span class={isBad ? 'is-bad' : ''}>
+        <Figure href={count > 0 ? href : undefined} what={name}>
+          {countText(count)}
+        </Figure>
+      </span>
+    ),
   },
 ]
 
