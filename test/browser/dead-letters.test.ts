@@ -76,6 +76,18 @@ test('dead letters in the console', async (t) => {
           .map(({ headers }) => headers['idempotency-key'])
           .sort()
       assert.deepEqual(keys(count, 2 * count), keys(0, count))
+      const list = page.getByRole('region', { name: 'dead letters', exact: true })
+      await list
+        .getByText(/^delivered .*, by replay-/)
+        .nth(count - 1)
+        .waitFor({ timeout: 60_000 })
+      await list
+        .getByRole('link', { name: /^\d-\d+$/ })
+        .nth(count - 1)
+        .click()
+      await page.getByText(/It was sent again .*: delivered .*, by replay-/).waitFor({ timeout: 30_000 })
+      await page.getByRole('button', { name: 'Replay it once more' }).waitFor()
+      await assertAccessible(page)
     },
   )
 

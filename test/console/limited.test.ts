@@ -114,6 +114,7 @@ const asked: Record<string, Asked[]> = {
   cancelReplay: [{ at: 'POST /replays/replay-{short}/cancel', json: {} }],
   showMessage: [{ at: 'GET /messages/m-{source}' }],
   showMessageBody: [{ at: 'GET /messages/m-{source}/body' }],
+  showMessageResponses: [{ at: 'GET /messages/m-{source}/responses' }],
   listUserMessages: [{ at: 'GET /users/user-{source}/messages' }],
   listProblems: [{ at: 'GET /problems' }],
   overview: [{ at: 'GET /overview?hours=true&window=1h' }],

@@ -56,7 +56,7 @@ test('the API and `why --json` show the same life of a collected call, and neith
 test('a call that waits says why, by the API and by `why`: what its URL answered, and when it is tried next', async (t) => {
   const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t), RETRY_TIERS: '1h' })
   const receiver = await startReceiver(t)
-  receiver.answer({ status: 500 })
+  receiver.answer({ status: 500, body: '{"error": "locked"}' })
   await deployment.destination({ urls: [receiver.url] })
   const { ok } = await startConsole(deployment)
   const parts = startCommand(t, deployment, 'forwarder')
@@ -74,6 +74,13 @@ test('a call that waits says why, by the API and by `why`: what its URL answered
   assert.ok(Date.parse(nextAt) > Date.now() + 3_000_000, nextAt)
   assert.ok(text.startsWith('Its URL answered 500 at ') && text.endsWith(`; next try ${nextAt}.`), text)
   assert.ok((await runCommand(t, deployment, '', 'why', 'slow0')).stdout.includes(`\n   ${text}\n`))
+  const answers = (await ok(200, 'GET', '/messages/slow0/responses')) as unknown as {
+    responses: { destinationId: string; urlId: string; status: number; body: { text: string } }[]
+  }
+  assert.deepEqual(
+    answers.responses.map((each) => [each.destinationId, each.urlId, each.status, each.body.text]),
+    [['crm', 'u1', 500, '{"error": "locked"}']],
+  )
   parts.process.kill('SIGTERM')
   await parts.ended
   await until(async () => (await waits()).text === 'No forwarder is running: nothing is sent.', 30_000)

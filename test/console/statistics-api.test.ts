@@ -25,6 +25,8 @@ interface Stats {
 const sum = (points: Record<string, number>[], field: string) =>
   points.reduce((total, point) => total + point[field]!, 0)
 
+const byDestination = (a: object, b: object) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
+
 /** Follows the pages of a list. */
 async function allOf({ ok }: RunningConsole, path: string): Promise<Listed['data']> {
   const found: Listed['data'] = []
@@ -158,11 +160,28 @@ test('statistics, attempts, users’ calls, processes and audits by the API agre
   const ofUser = await allOf(console, '/attempts?user=u-1&limit=2')
   assert.deepEqual([...new Set(ofUser.map(({ messageId }) => messageId))].sort(), ['m-1', 'm-4', 'm-7'])
   assert.equal(ofUser.length, 6)
+  assert.equal((await allOf(console, '/attempts?outcome=failed&limit=50')).length, 20)
+  assert.equal((await allOf(console, '/attempts?event=Ordered&limit=4')).length, 18)
+  assert.equal((await allOf(console, '/attempts?event=Order%20Completed&destination=mail')).length, 2)
+  assert.equal((await allOf(console, '/attempts?event=Ordered&user=u-2')).length, 6)
+  assert.equal((await allOf(console, '/attempts?event=Order%20Completed&user=u-2')).length, 0)
   const messages = await allOf(console, '/users/u-1/messages?limit=2')
   assert.deepEqual(
     messages.map(({ messageId, event }) => [messageId, event]),
     ['m-7', 'm-4', 'm-1'].map((id) => [id, 'Ordered']),
   )
+
+  assert.deepEqual((messages[0]!.deliveries as object[]).toSorted(byDestination), [
+    { destinationId: 'crm', urlId: null, state: 'delivered' },
+    { destinationId: 'mail', urlId: null, state: 'dead_letter' },
+  ])
+  const ofUser1 = async (filters: string) =>
+    (await allOf(console, `/users/u-1/messages?limit=50&${filters}`)).length
+  assert.equal(await ofUser1('outcome=dead_letter&event=Ordered'), 3)
+  assert.equal(await ofUser1('outcome=waiting'), 0)
+  assert.equal(await ofUser1('event=Order%20Completed'), 0)
+  assert.equal(await ofUser1('since=1h'), 3)
+  assert.equal(await ofUser1('until=1h'), 0)
 
   assert.equal((await ok(200, 'GET', '/audit')).last, null)
   const lines = await call('POST', '/audit', { headers: { accept: 'application/x-ndjson' } })

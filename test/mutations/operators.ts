@@ -5,6 +5,46 @@ const events = 'pipeline/operational/events.test.ts'
 /** What operators see: live tails and operational events. */
 export const operators: readonly Mutation[] = [
   {
+    id: 'a-wait-without-its-url',
+    file: 'src/core/statistics/waiting-reason.ts',
+    find: 'if (asItIs) return { ...asItIs, nextAt: later(dueAt, asItIs.nextAt) }',
+    replace: '',
+    test: {
+      file: 'core/statistics/waiting-reason.test.ts',
+      name: 'a delivery that waits says why: what its URL answers since when, and when it is tried next',
+    },
+  },
+  {
+    id: 'done-before-it-was-counted',
+    file: 'src/operators/dead-letters/dead-letters.ts',
+    find: 'failedAt < asOf - countedWithinMs &&',
+    replace: '',
+    test: {
+      file: 'console/dead-letters-sent-again.test.ts',
+      name: 'what is no dead letter any more is done, as far as the statistics know',
+    },
+  },
+  {
+    id: 'anything-answered-without-kafka',
+    file: 'src/console/request.ts',
+    find: 'await (needsNoKafka ? caughtUp.catch(() => {}) : caughtUp)',
+    replace: 'await caughtUp.catch(() => {})',
+    test: {
+      file: 'adapters/http/console-access.test.ts',
+      name: 'without Kafka it is said whose session it is, by what was known last, and nothing else is answered',
+    },
+  },
+  {
+    id: 'successes-among-the-failures',
+    file: 'src/operators/statistics/database.ts',
+    find: "wanted === anyFailure ? outcome !== 'success' : outcome === wanted",
+    replace: 'wanted === anyFailure || outcome === wanted',
+    test: {
+      file: 'adapters/store/statistics/statistics-database.test.ts',
+      name: 'pages of attempts follow one another without a gap, by every filter, and the oldest go first',
+    },
+  },
+  {
     id: 'waiting-is-what-is-left-over',
     file: 'src/core/statistics/pipeline.ts',
     find: 'const net = retried + deferred - cameDue',

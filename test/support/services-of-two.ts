@@ -208,44 +208,53 @@ const statistics = {
       },
     },
   ],
+  isDeadLetter: () => false,
+  deadLettersSince: () => null,
   lastAudit: () => null,
   keepAudit: () => {},
 }
 
 const messages = {
-  async facts(messageId: string) {
-    const found = calls.filter(({ call }) => call.messageId === messageId)
-    return {
-      ...{ callsTopic: 'calls', indexedSince: null, calls: found, omitted: 0 },
-      traces: found.flatMap(({ place, call: { sourceId } }) => [
-        {
-          ...{ kind: 'planned', place, of: place, at: now, owner: 'member/1', sourceId, receivedAt: now },
-          plan: destinationIds.map((destinationId) => ({ destinationId, urlId: null, reason: null })),
-        },
-        ...destinationIds.map((destinationId) => ({
-          ...{ kind: 'attempt', place, of: place, at: now, owner: 'member/1', destinationId, ofUrlId: null },
-          ...{ urlId: 'u1', attempt: 1, outcome: 'status_4xx', status: 400, durationMs: 5 },
-          detail: `by ${destinationId}`,
-        })),
-      ]),
-      finish: () => ({
-        finished: true,
-        tally: {
-          ...{ at: now, owner: 'member/1', records: 1, counts: [] },
-          held: destinationIds.map((destinationId) => ({
-            ...{ destinationId, pauseId: `pause-${destinationId}`, urlId: null },
-          })),
-        },
-      }),
-      ownerOf: async () => null,
-    }
-  },
+  facts: async (messageIds: string[]) => messageIds.map(factsOf),
   callsOfUser: async (userId: string) => ({
     calls: calls.filter(({ call }) => call.userId === userId),
     ...{ indexedSince: null, next: null },
   }),
   settingsBetween: async () => [],
   erasures: async () => ({ covers: () => false }),
+}
+
+function factsOf(messageId: string) {
+  const found = calls.filter(({ call }) => call.messageId === messageId)
+  return {
+    ...{ callsTopic: 'calls', indexedSince: null, calls: found, omitted: 0 },
+    traces: found.flatMap(({ place, call: { sourceId } }) => [
+      {
+        ...{ kind: 'planned', place, of: place, at: now, owner: 'member/1', sourceId, receivedAt: now },
+        plan: destinationIds.map((destinationId) => ({ destinationId, urlId: null, reason: null })),
+      },
+      ...destinationIds.map((destinationId) => ({
+        ...{ kind: 'attempt', place, of: place, at: now, owner: 'member/1', destinationId, ofUrlId: null },
+        ...{ urlId: 'u1', attempt: 1, outcome: 'status_4xx', status: 400, durationMs: 5 },
+        detail: `by ${destinationId}`,
+      })),
+    ]),
+    finish: () => ({
+      finished: true,
+      tally: {
+        ...{ at: now, owner: 'member/1', records: 1, counts: [] },
+        held: destinationIds.map((destinationId) => ({
+          ...{ destinationId, pauseId: `pause-${destinationId}`, urlId: null },
+        })),
+      },
+    }),
+    ownerOf: async () => null,
+    responsesOf: async () =>
+      destinationIds.map((destinationId) => ({
+        ...{ destinationId, endpointId: 'u1', status: 400, durationMs: 5, at: now },
+        body: Buffer.from(`by ${destinationId}`),
+      })),
+  }
 }
 
 /** What was done to anything. */

@@ -8,7 +8,11 @@ import {
   type FoldedBatch,
   makeStatisticsTables,
 } from '../../../../src/operators/statistics/database.ts'
-import type { AttemptFilter, AttemptPlace } from '../../../../src/operators/statistics/series.ts'
+import {
+  anyFailure,
+  type AttemptFilter,
+  type AttemptPlace,
+} from '../../../../src/operators/statistics/series.ts'
 import { temporaryFolder } from '../../../support/deployment/rig.ts'
 
 const batch = (given: Partial<FoldedBatch> = {}): FoldedBatch => ({
@@ -115,6 +119,8 @@ test('a dead letter is counted until it came to another end, delete calls for lo
   database.close()
 })
 
+const isFailure = (index: number) => index % 5 === 0 || index % 3 !== 0
+
 test('pages of attempts follow one another without a gap, by every filter, and the oldest go first', () => {
   const db = openView(':memory:', (made) => makeStatisticsTables(made, 'origin'))
   const table = new AttemptTable(db, 100)
@@ -124,7 +130,7 @@ test('pages of attempts follow one another without a gap, by every filter, and t
         Array.from({ length: to - from }, (_, index) =>
           attempt(from + index, {
             destinationId: index % 2 === 0 ? 'crm' : 'mail',
-            outcome: index % 5 === 0 ? 'gone' : 'timeout',
+            outcome: index % 5 === 0 ? 'gone' : index % 3 === 0 ? 'success' : 'timeout',
             status: index % 5 === 0 ? 410 : null,
           }),
         ),
@@ -151,6 +157,10 @@ test('pages of attempts follow one another without a gap, by every filter, and t
   assert.deepEqual(
     all({ status: 410, outcome: 'gone' }),
     newest.filter((at) => at % 5 === 0),
+  )
+  assert.deepEqual(
+    all({ outcome: anyFailure }),
+    newest.filter((at) => isFailure(at >= 80 ? at - 80 : at)),
   )
   assert.deepEqual(
     all({ since: 60, until: 70 }),
