@@ -46,6 +46,13 @@ export const encodeCursor = (text: string): string => Buffer.from(text).toString
 export const decodeCursor = (cursor: string): string => Buffer.from(cursor, 'base64url').toString()
 export const wrongCursor = () => wrongField('cursor', 'is none that a page of this list has given')
 
+/** Of a list whose cursors are places: how many items come before the page. */
+export function skipOf(cursor: string | undefined): number {
+  const skip = cursor === undefined ? 0 : Number(decodeCursor(cursor))
+  if (!Number.isSafeInteger(skip) || skip < 0) throw wrongCursor()
+  return skip
+}
+
 /** A version of a thing, as `ETag` and `If-Match` carry it: changes with whatever changes of it. */
 export function tagOf(thing: unknown): string {
   return `"${digest(JSON.stringify(thing, sorted)).slice(0, 22)}"`

@@ -1,23 +1,33 @@
 // What the health of a destination is judged by, from what was counted.
 import { isAnythingIn, judge, judgedMs, type JudgedOutcomes } from './health.ts'
 import type { RollupCounts } from './rollup.ts'
-import { destinationFiguresOf } from './views.ts'
 
-export function judgedOutcomesOf(counts: RollupCounts): JudgedOutcomes {
-  const { attempts, failed, delivered, deadLettered, urls } = destinationFiguresOf(counts)
-  const busy = urls.reduce((sum, { outcomes }) => sum + busyIn(outcomes), 0)
-  return { attempts, succeeded: attempts - failed, busy, delivered, deadLettered }
-}
+export const judgedOutcomesOf = (counts: RollupCounts): JudgedOutcomes => ({
+  ...attemptsIn(counts, null),
+  delivered: counts.delivered ?? 0,
+  deadLettered: counts.deadLettered ?? 0,
+})
 
 /** Of one URL. */
-export function urlOutcomesOf(counts: RollupCounts, urlId: string): JudgedOutcomes {
-  const found = destinationFiguresOf(counts).urls.find((url) => url.urlId === urlId)
-  const { attempts = 0, failed = 0, outcomes = {} } = found ?? {}
-  const busy = busyIn(outcomes)
-  return { attempts, succeeded: attempts - failed, busy, delivered: 0, deadLettered: 0 }
-}
+export const urlOutcomesOf = (counts: RollupCounts, urlId: string): JudgedOutcomes => ({
+  ...attemptsIn(counts, urlId),
+  delivered: 0,
+  deadLettered: 0,
+})
 
-const busyIn = (outcomes: Record<string, number>): number => outcomes['status_429'] ?? 0
+/** Not by the figures that people see: all destinations are judged whenever anybody looks. */
+function attemptsIn(counts: RollupCounts, urlId: string | null) {
+  const sum = { attempts: 0, succeeded: 0, busy: 0 }
+  for (const [name, count] of Object.entries(counts)) {
+    if (!name.startsWith('end/')) continue
+    const [, url, outcome] = name.split('/')
+    if (urlId !== null && url !== urlId) continue
+    sum.attempts += count
+    if (outcome === 'success') sum.succeeded += count
+    else if (outcome === 'status_429') sum.busy += count
+  }
+  return sum
+}
 
 /**
  * Since when its outcomes have been bad: the first minute behind the last ten that were well. Null where that lies before

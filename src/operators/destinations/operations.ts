@@ -198,7 +198,7 @@ export const destinationOperations: Operation[] = [
     ...destinationKind,
     name: 'Destination',
     isVersioned: true,
-    hasHealth: true,
+    facts: 'health',
     flags: updateFlags,
     createBody: destinationCreate,
     updateBody: destinationUpdate,

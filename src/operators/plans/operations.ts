@@ -6,7 +6,7 @@ import type { SettingsState } from '../../core/settings/settings.ts'
 import { planModes } from '../../core/tracking-plan/tracking-plan.ts'
 import { momentOf, momentText, periodBounds, periodShape } from '../dead-letters/filter.ts'
 import { longReads, operation, type ApiAnswer, type Operation } from '../operation.ts'
-import { checkTag, decodeCursor, encodeCursor, pageOf, pageQuery, tagOf, wrongCursor } from '../schemas.ts'
+import { checkTag, encodeCursor, pageOf, pageQuery, skipOf, tagOf } from '../schemas.ts'
 import { sourceKind } from '../sources/sources.ts'
 import type { ConsoleServices } from '../services.ts'
 import { idParams, listAndCreate, settingIn } from '../settings/setting-operations.ts'
@@ -148,8 +148,7 @@ export const planOperations: Operation[] = [
     async handle({ caller: { role }, query }, { statistics, settings, now }) {
       const { plan, source, limit, cursor } = query
       const { since, until } = periodBounds(query, now())
-      const skip = cursor === undefined ? 0 : Number(decodeCursor(cursor))
-      if (!Number.isSafeInteger(skip) || skip < 0) throw wrongCursor()
+      const skip = skipOf(cursor)
       const filter = {
         sourceId: source ?? null,
         planId: plan ?? null,

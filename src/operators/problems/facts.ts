@@ -3,14 +3,27 @@ import { isWell } from '../../core/statistics/health.ts'
 import { badSince } from '../../core/statistics/judged-outcomes.ts'
 import { movesOf, pipelineOf } from '../../core/statistics/pipeline.ts'
 import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
-import { collectedFiguresOf } from '../../core/statistics/views.ts'
+import { collectedFiguresOf, deliveryCountsOf } from '../../core/statistics/views.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import type { DeletionSummary, Deletions } from '../deletions/deletions.ts'
 import type { ConsoleServices } from '../services.ts'
-import { overviewOf, type Overview } from '../statistics/overview.ts'
-import { processStateOf, readingOf, unreadPartitions } from '../statistics/processes.ts'
+import { standingsOf, type Standing } from '../statistics/overview.ts'
+import {
+  lagOf,
+  livePartitions,
+  overdueOf,
+  processStateOf,
+  readingOf,
+  unreadPartitions,
+} from '../statistics/processes.ts'
 import { lastMinutes, sumsBetween, type StatisticsStore } from '../statistics/series.ts'
-import type { LastPart, ProblemInput } from './problems.ts'
+import {
+  problemKinds,
+  type LastPart,
+  type ProblemInput,
+  type ProblemKind,
+  type TroubledDestination,
+} from './problems.ts'
 
 const windowMs = spanMs.hour
 const paceMs = 5 * spanMs.minute
@@ -20,18 +33,26 @@ const maxLooked = 50
 /** As far back it is looked at most, to where somebody has seen it. */
 const maxLookMs = 86_400_000
 
-export async function problemInput(services: ConsoleServices): Promise<ProblemInput> {
+/** These are about one destination each: they take a look at all of them. */
+const ofDestinations: ReadonlySet<ProblemKind> = new Set(['destination', 'slow', 'unaccounted'])
+
+/** What problems are made from, of these kinds only. */
+export async function problemInput(
+  services: ConsoleServices,
+  kinds: readonly ProblemKind[] = problemKinds,
+): Promise<{ input: ProblemInput; standingOf: (id: string) => Standing | undefined }> {
   const { settings, callsTopic } = services
+  const isWanted = (kind: ProblemKind) => kinds.includes(kind)
   const [store, audits, deletions] = await Promise.all([
     services.statistics(),
     services.audits(),
-    unfinishedDeletions(services.deletions, services.now()),
+    isWanted('deletion') ? unfinishedDeletions(services.deletions, services.now()) : [],
   ])
   const now = services.now()
   const { state } = settings
-  const overview = overviewOf({ store, settings: state, callsTopic, now, windowMs, hours: false })
   const { asOf } = store.reach()
   const processes = store.processes()
+  const partitions = livePartitions(processes, now)
   const last = (role: string): LastPart => {
     const its = processes.filter(({ heartbeat }) => heartbeat.roles.includes(role))
     const seenAt = its.length === 0 ? null : Math.max(...its.map((seen) => seen.seenAt))
@@ -40,8 +61,16 @@ export async function problemInput(services: ConsoleServices): Promise<ProblemIn
   const reading = readingOf(processes, { callsTopic, asOf, now })
   const { outcome } = audits
   const period = lastMinutes(windowMs, now)
-  return {
-    overview,
+  const isAbout = kinds.some((kind) => ofDestinations.has(kind))
+  const standings = isAbout ? standingsOf({ store, settings: state, callsTopic, now, windowMs }).all : []
+  const troubled = standings.filter(isTroubled)
+  const { waiting, unaccounted } = await missingOf(standings, services)
+  const input: ProblemInput = {
+    destinations: troubled.map(troubledDestination),
+    nameOf: (id) => state.destinations.get(id)?.name ?? id,
+    lag: lagOf(partitions.filter(({ topic }) => topic === callsTopic)),
+    retriesOverdueMs: overdueOf(partitions.filter(({ topic }) => topic !== callsTopic)),
+    waiting,
     ageMs: asOf === null ? null : Math.max(0, now - asOf),
     collector: last('collector'),
     forwarder: last('forwarder'),
@@ -50,45 +79,81 @@ export async function problemInput(services: ConsoleServices): Promise<ProblemIn
       ...{ topic, partition, seenAt: reader.seenAt },
       reader: `${reader.heartbeat.roles.join('+')} on ${reader.heartbeat.host} (pid ${reader.heartbeat.pid})`,
     })),
-    unaccounted: await unaccountedOf(overview, services),
-    badSince: badSinceOf(overview, store, state, now),
-    refusals: refusalsOf(store, state, now),
-    deadLetters: store.deadLetters({ since: period.from }),
-    failedDeletes: store.deadLetters({ onlyDeletes: true }),
-    lostRecords: overview.withoutDestination.deadLettered,
+    unaccounted,
+    badSince: badSinceOf(troubled, store, state, now),
+    refusals: isWanted('refused') ? refusalsOf(store, state, now) : [],
+    deadLetters: isWanted('dead_letters') ? store.deadLetters({ since: period.from }) : [],
+    failedDeletes: isWanted('deletes_failed') ? store.deadLetters({ onlyDeletes: true }) : [],
+    lostRecords: isWanted('dead_letters') ? lostRecordsOf(store, period) : 0,
     audit: outcome && { ok: outcome.ok, at: outcome.at, faults: audits.last()?.report.faults.length ?? 0 },
     deletions,
-    pace: paceOf(store, now),
+    pace: isWanted('lag') ? paceOf(store, now) : 0,
     acknowledgements: state.acknowledgements,
     now,
   }
+  const byId = new Map(troubled.map((standing) => [standing.destination.id, standing]))
+  return { input, standingOf: (id) => byId.get(id) }
 }
 
-/** The tiers are read only where anything can be missing in them. */
-async function unaccountedOf(
-  { destinations }: Overview,
+const isTroubled = ({ health, live, counts }: Standing): boolean =>
+  !isWell(health.all) || ((counts.deferred ?? 0) > 0 && queuedOf(live) > 0)
+
+const queuedOf = (live: Standing['live']): number =>
+  [...live.values()].reduce((sum, { queued }) => sum + queued, 0)
+
+function troubledDestination({ destination, health, live, counts }: Standing): TroubledDestination {
+  const { id, name, pause, urls } = destination
+  return {
+    ...{ id, name, health: health.all, pausedSince: pause?.since ?? null },
+    ...{ queued: queuedOf(live), deferred: counts.deferred ?? 0 },
+    urls: urls.map((url) => ({
+      host: hostOf(url.url),
+      isWell: isWell(health.ofUrl(url.id)),
+      downSince: live.get(url.id)?.downSince ?? null,
+      goneAt: url.goneAt,
+    })),
+  }
+}
+
+/** As far as it is known before holes are filled. */
+const hostOf = (url: string): string => /^\w+:\/\/([^/?#]*)/.exec(url)?.[1] ?? ''
+
+/** Within the period, of those that were for no destination. */
+const lostRecordsOf = (store: StatisticsStore, { from, to }: { from: number; to: number }): number =>
+  store
+    .series({ kind: 'destination', id: '' }, { span: 'minute', from, to })
+    .reduce((sum, { counts }) => sum + (counts.deadLettered ?? 0), 0)
+
+/** What waits in the tiers, which are read only where anything is scheduled; and what is missing there and everywhere else. */
+async function missingOf(
+  standings: readonly Standing[],
   { waiting }: Pick<ConsoleServices, 'waiting'>,
-): Promise<ProblemInput['unaccounted']> {
-  const scheduled = destinations.filter(({ retried, deferred, cameDue }) => retried + deferred > cameDue)
-  const counts = scheduled.length === 0 ? null : await waiting.counts()
-  if (counts === null) return []
-  return scheduled.flatMap((each) => {
-    const facts = { counts: each, waiting: counts.get(each.id) ?? 0 }
+): Promise<Pick<ProblemInput, 'waiting' | 'unaccounted'>> {
+  const scheduled = standings.filter(
+    ({ counts: { retried = 0, deferred = 0, cameDue = 0 } }) => retried + deferred > cameDue,
+  )
+  const found = scheduled.length === 0 ? null : await waiting.counts()
+  if (found === null) return { waiting: null, unaccounted: [] }
+  const unaccounted = scheduled.flatMap(({ destination: { id }, counts: counted }) => {
+    const counts = deliveryCountsOf(counted)
+    const facts = { counts, waiting: found.get(id) ?? 0 }
     const { unaccounted } = pipelineOf({ ...facts, heldSent: 0, heldErased: 0, openDeadLetters: null })
-    const count = waiting.sure(`${each.id} problems`, unaccounted!, movesOf(each, facts.waiting))
-    return count ? [{ destinationId: each.id, count }] : []
+    const count = waiting.sure(`${id} problems`, unaccounted!, movesOf(counts, facts.waiting))
+    return count ? [{ destinationId: id, count }] : []
   })
+  return { waiting: found, unaccounted }
 }
 
 function badSinceOf(
-  { destinations }: Overview,
+  troubled: readonly Standing[],
   store: StatisticsStore,
   { acknowledgements }: SettingsState,
   now: number,
 ): ProblemInput['badSince'] {
-  const troubled = destinations.filter(({ health }) => !isWell(health)).slice(0, maxLooked)
+  const looked = troubled.filter(({ health }) => !isWell(health.all)).slice(0, maxLooked)
   return new Map(
-    troubled.map(({ id, health: { word } }) => {
+    looked.map(({ destination: { id }, health }) => {
+      const { word } = health.all
       const seenAt = acknowledgements.get(`destination:${id}:${word}`)?.at ?? now
       const from = Math.max(now - maxLookMs, Math.min(seenAt - spanMs.minute, now - windowMs))
       const lookedFrom = Math.floor(from / spanMs.minute) * spanMs.minute

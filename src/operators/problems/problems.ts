@@ -1,8 +1,7 @@
 // What needs somebody, worst first. Pure: what it is made from is read by `facts.ts`.
 import { durationText } from '../../core/duration.ts'
 import { isSeen, type Acknowledgement } from '../../core/problems/acknowledgement.ts'
-import { healthRank, healthSentence, healthText, isWell } from '../../core/statistics/health.ts'
-import type { Overview } from '../statistics/overview.ts'
+import { healthRank, healthSentence, healthText, isWell, type Health } from '../../core/statistics/health.ts'
 import type { OpenDeadLetters } from '../statistics/series.ts'
 
 export const problemKinds = [
@@ -28,6 +27,8 @@ export interface Problem {
   /** The same as long as it is the same problem, whoever looks. */
   id: string
   kind: ProblemKind
+  /** The same for problems that have one cause, as far as that can be seen. */
+  cause: string
   /** Nothing of it can wait; or somebody has to know of it. */
   isUrgent: boolean
   title: string
@@ -45,6 +46,9 @@ export interface Problem {
   size: number | null
 }
 
+/** Without a cause it is one by itself. */
+type FoundProblem = Omit<Problem, 'cause'> & { cause?: string }
+
 export interface ShownProblem extends Omit<Problem, 'sameSince'> {
   /** Null where nobody has seen it as it is. */
   seen: Pick<Acknowledgement, 'by' | 'at'> | null
@@ -56,9 +60,29 @@ export interface LastPart {
   seenAt: number | null
 }
 
+/** A destination that is not well, or slow. Times are epoch ms. */
+export interface TroubledDestination {
+  id: string
+  name: string
+  health: Health
+  /** Since when it is paused; null where it is not. */
+  pausedSince: number | null
+  urls: readonly { host: string; isWell: boolean; downSince: number | null; goneAt: number | null }[]
+  queued: number
+  /** Within the last hour. */
+  deferred: number
+}
+
 export interface ProblemInput {
-  /** Of the last hour. */
-  overview: Overview
+  destinations: readonly TroubledDestination[]
+  /** The name of any destination; its id where there is none of it any more. */
+  nameOf(id: string): string
+  /** Calls that are not finished; null where that is not known. */
+  lag: number | null
+  /** For how long the retry that is most overdue has been due; null where that is not known. */
+  retriesOverdueMs: number | null
+  /** By destination, what waits in the retry tiers; null where it was not counted. */
+  waiting: ReadonlyMap<string, number> | null
   /** How old what the ledger says is, in ms; null before it was read once. */
   ageMs: number | null
   collector: LastPart
@@ -97,7 +121,8 @@ const writingMs = 300_000
 
 export function problemsOf(input: ProblemInput): ShownProblem[] {
   const { acknowledgements, now } = input
-  return [...found(input)].map(({ sameSince, ...problem }) => {
+  return [...found(input)].map(({ sameSince, cause, ...rest }) => {
+    const problem = { ...rest, cause: cause ?? rest.id }
     const acknowledged = acknowledgements.get(problem.id)
     const { since, size } = problem
     const seen = isSeen({ changedAt: since ?? sameSince ?? null, size }, acknowledged, now)
@@ -107,8 +132,8 @@ export function problemsOf(input: ProblemInput): ShownProblem[] {
 
 const nothingMore = { destinationId: null, sourceId: null, subject: null, since: null, size: null }
 
-function* found(input: ProblemInput): Generator<Problem> {
-  const { overview, ageMs, now } = input
+function* found(input: ProblemInput): Generator<FoundProblem> {
+  const { ageMs, nameOf, now } = input
   // Before the ledger was read once nothing can be said, not even that all is well.
   if (ageMs === null) return
   if (ageMs > staleMs)
@@ -124,16 +149,16 @@ function* found(input: ProblemInput): Generator<Problem> {
   for (const { destinationId, count } of input.unaccounted)
     yield {
       ...{ id: `unaccounted:${destinationId}`, kind: 'unaccounted', isUrgent: true, ...nothingMore },
-      ...{ destinationId, size: count },
-      title: `${nameOf(overview, destinationId)}: ${count} unaccounted for`,
+      ...{ cause: 'unaccounted', destinationId, size: count },
+      title: `${nameOf(destinationId)}: ${count} unaccounted for`,
       text: `Within the hour ${countOf(count, 'call')} came in and became nothing: an audit names the offsets.`,
     }
   yield* destinationsInTrouble(input)
-  yield* refused(input)
-  yield* waiting(input)
-  yield* slow(overview)
   yield* deletesFailed(input)
   yield* deadLetters(input)
+  yield* refused(input)
+  yield* waiting(input)
+  yield* slow(input)
   const { audit } = input
   if (audit && !audit.ok)
     yield {
@@ -145,13 +170,13 @@ function* found(input: ProblemInput): Generator<Problem> {
     if (now - at > writingMs)
       yield {
         ...{ id: `deletion:${requestId}`, kind: 'deletion', isUrgent: true, ...nothingMore },
-        ...{ subject: requestId, since: at, size: null },
+        ...{ cause: 'deletion', subject: requestId, since: at, size: null },
         title: `Deletion ${requestId} was interrupted`,
         text: `Of ${countOf(users, 'user')}: destinations were not asked to forget all of them.`,
       }
 }
 
-function* partsMissing({ collector, forwarder, readsCalls, unread }: ProblemInput): Generator<Problem> {
+function* partsMissing({ collector, forwarder, readsCalls, unread }: ProblemInput): Generator<FoundProblem> {
   if (!collector.isLive)
     yield {
       ...{
@@ -197,26 +222,30 @@ function* partsMissing({ collector, forwarder, readsCalls, unread }: ProblemInpu
   }
 }
 
-function* destinationsInTrouble({ overview, badSince }: ProblemInput): Generator<Problem> {
-  const troubled = overview.destinations.filter(
+function* destinationsInTrouble({ destinations, badSince }: ProblemInput): Generator<FoundProblem> {
+  const troubled = destinations.filter(
     // What holds for all of them is raised once.
     ({ health: { word, why } }) => !isWell({ word }) && word !== 'not_known' && why !== 'partitions_unread',
   )
-  for (const { id, name, health, pause, urls } of troubled.toSorted(
+  for (const { id, name, health, pausedSince, urls } of troubled.toSorted(
     (a, b) => healthRank(a.health) - healthRank(b.health),
   )) {
     const { word, why } = health
-    const downSince = times(urls.map((url) => url.downSince ?? url.goneAt))
+    const downSince = urls.flatMap((url) => url.downSince ?? url.goneAt ?? [])
     const since =
       word === 'held'
-        ? Date.parse(pause!.since)
+        ? pausedSince
         : word === 'gone'
-          ? latest(times(urls.map(({ goneAt }) => goneAt)))
+          ? latest(urls.flatMap(({ goneAt }) => goneAt ?? []))
           : word === 'down' || why === 'some_urls'
             ? latest(downSince)
             : (badSince.get(id)?.since ?? null)
+    // Tenants often have their endpoints at one host: what is wrong with it is one cause.
+    const host = (urls.find((url) => !url.isWell) ?? urls[0])?.host
+    const cause = word === 'held' ? [word] : [word, why === 'no_token' ? why : '', host]
     yield {
       ...{ id: `destination:${id}:${word}`, kind: 'destination', ...nothingMore, destinationId: id, since },
+      cause: `destination:${cause.join(':')}`,
       sameSince: badSince.get(id)?.lookedFrom ?? null,
       isUrgent: word === 'gone' || word === 'down' || word === 'failing',
       title: `${name} is ${healthText(health)}`,
@@ -225,7 +254,6 @@ function* destinationsInTrouble({ overview, badSince }: ProblemInput): Generator
   }
 }
 
-const times = (all: readonly (string | null)[]): number[] => all.flatMap((each) => each ?? []).map(Date.parse)
 const latest = (all: readonly number[]): number | null => (all.length === 0 ? null : Math.max(...all))
 
 /** Codes of answers that are no trouble: what was asked for. */
@@ -233,7 +261,7 @@ const wanted = new Set(['suppressed', 'bot', 'source_disabled'])
 /** These are our own fault, and not the sender's. */
 const ours = new Set(['unavailable', 'overloaded'])
 
-function* refused({ refusals }: ProblemInput): Generator<Problem> {
+function* refused({ refusals }: ProblemInput): Generator<FoundProblem> {
   for (const { sourceId, name, reasons, since } of refusals) {
     const counted = Object.entries(reasons).filter(([code, count]) => count > 0 && !wanted.has(code))
     if (counted.length === 0) continue
@@ -243,6 +271,7 @@ function* refused({ refusals }: ProblemInput): Generator<Problem> {
       .map(([code, count]) => `${count} ${code.replaceAll('_', ' ')}`)
     yield {
       ...{ id: `refused:${sourceId}:${codes.join('+')}`, kind: 'refused', ...nothingMore, sourceId, since },
+      cause: `refused:${codes.join('+')}`,
       isUrgent: codes.some((code) => ours.has(code)),
       title: `Collectors refuse calls of ${name ?? 'senders without a known write key'}`,
       text: `Within ten minutes: ${list.join(', ')}.`,
@@ -250,8 +279,7 @@ function* refused({ refusals }: ProblemInput): Generator<Problem> {
   }
 }
 
-function* waiting({ overview, pace, now }: ProblemInput): Generator<Problem> {
-  const { lag, retriesOverdueMs } = overview
+function* waiting({ lag, retriesOverdueMs, pace, now }: ProblemInput): Generator<FoundProblem> {
   const seconds = lag === null || pace === 0 ? null : lag / pace
   if (lag !== null && lag > 0 && (seconds === null || seconds > harmlessSeconds))
     yield {
@@ -271,11 +299,12 @@ function* waiting({ overview, pace, now }: ProblemInput): Generator<Problem> {
 }
 
 /** Their URLs answer, but not as fast as calls come: those were put off so that others go on, and more wait still. */
-function* slow({ destinations }: Overview): Generator<Problem> {
+function* slow({ destinations }: ProblemInput): Generator<FoundProblem> {
   for (const { id, name, health, queued, deferred } of destinations)
     if (isWell(health) && queued > 0 && deferred > 0)
       yield {
         ...{ id: `slow:${id}`, kind: 'slow', isUrgent: false, ...nothingMore, destinationId: id },
+        cause: 'slow',
         title: `${name} is slow`,
         text:
           `It answers more slowly than its calls come. ${countOf(queued, 'attempt')} wait in forwarders; within an hour, ` +
@@ -283,22 +312,22 @@ function* slow({ destinations }: Overview): Generator<Problem> {
       }
 }
 
-function* deletesFailed({ overview, failedDeletes }: ProblemInput): Generator<Problem> {
+function* deletesFailed({ nameOf, failedDeletes }: ProblemInput): Generator<FoundProblem> {
   for (const { id, all, count, lastAt } of byDestination(failedDeletes))
     yield {
       ...{ id: `deletes_failed:${id}`, kind: 'deletes_failed', isUrgent: true, ...nothingMore },
-      ...{ destinationId: id, since: lastAt, size: count },
-      title: `${nameOf(overview, id)} was not told to forget ${countOf(count, 'user')}`,
+      ...{ cause: 'deletes_failed', destinationId: id, since: lastAt, size: count },
+      title: `${nameOf(id)} was not told to forget ${countOf(count, 'user')}`,
       text: `Delete calls that failed finally: ${reasonsOf(all)}. They can be replayed.`,
     }
 }
 
-function* deadLetters({ overview, deadLetters: open, lostRecords }: ProblemInput): Generator<Problem> {
+function* deadLetters({ nameOf, deadLetters: open, lostRecords }: ProblemInput): Generator<FoundProblem> {
   for (const { id, all, count, lastAt } of byDestination(open).toSorted((a, b) => b.count - a.count))
     yield {
       ...{ id: `dead_letters:${id}`, kind: 'dead_letters', isUrgent: true, ...nothingMore },
-      ...{ destinationId: id, since: lastAt, size: count },
-      title: `${nameOf(overview, id)}: ${countOf(count, 'dead letter')}`,
+      ...{ cause: `dead_letters:${usualReason(all)}`, destinationId: id, since: lastAt, size: count },
+      title: `${nameOf(id)}: ${countOf(count, 'dead letter')}`,
       text: `${countOf(count, 'dead letter')} within an hour: ${reasonsOf(all)}.`,
     }
   if (lostRecords > 0)
@@ -309,8 +338,9 @@ function* deadLetters({ overview, deadLetters: open, lostRecords }: ProblemInput
     }
 }
 
-const nameOf = ({ destinations }: Overview, id: string): string =>
-  destinations.find((each) => each.id === id)?.name ?? id
+/** Of most of them. */
+const usualReason = (all: readonly OpenDeadLetters[]): string =>
+  all.reduce((most, each) => (each.count > most.count ? each : most)).reason
 
 const reasonsOf = (all: readonly OpenDeadLetters[]): string =>
   all.length === 1
@@ -327,6 +357,94 @@ const byDestination = (open: readonly OpenDeadLetters[]) =>
     count: all.reduce((sum, each) => sum + each.count, 0),
     lastAt: Math.max(...all.map(({ lastAt }) => lastAt)),
   }))
+
+/** Problems that have one cause. */
+export interface Cause {
+  /** As its problems name it. */
+  id: string
+  title: string
+  /** Sentences; empty where its problems have no text in common. */
+  text: string
+  isUrgent: boolean
+  /** Destinations that it is about. */
+  destinations: number
+  /** How many are counted in its problems together; null where none counts anything. */
+  size: number | null
+  /** Calls for its destinations that wait in retry tiers; null where they were not counted, or are not what it is about. */
+  waits: number | null
+  /** Of the first of its problems, epoch ms; null where that is not known. */
+  since: number | null
+  /** In their order, those first that nobody has seen. */
+  problems: readonly ShownProblem[]
+}
+
+/**
+ * The problems by their causes. What nobody has seen comes first; then in the order of the problems, but of destinations that
+ * are in the same trouble the cause first that most of them have.
+ */
+export function causesOf(problems: readonly ShownProblem[], waiting: ProblemInput['waiting']): Cause[] {
+  const classes = new Map<string, number>()
+  const causes = [...Map.groupBy(problems, ({ cause }) => cause)].map(([id, members], index) => {
+    const cause = causeOf(id, members, waiting)
+    const [kind, word] = id.split(':')
+    const like = kind === 'destination' ? `${kind}:${word}` : id
+    if (!classes.has(like)) classes.set(like, index)
+    return { cause, ranks: [isSeenWhole(cause) ? 1 : 0, classes.get(like)!, -members.length] }
+  })
+  return causes
+    .toSorted((a, b) => a.ranks.reduce((found, rank, index) => found || rank - b.ranks[index]!, 0))
+    .map(({ cause }) => cause)
+}
+
+export const isSeenWhole = ({ problems }: Pick<Cause, 'problems'>): boolean => problems[0]!.seen !== null
+
+function causeOf(id: string, members: readonly ShownProblem[], waiting: ProblemInput['waiting']): Cause {
+  const problems = members.toSorted((a, b) => Number(a.seen !== null) - Number(b.seen !== null))
+  const first = problems[0]!
+  const sizes = members.flatMap(({ size }) => size ?? [])
+  const size = sizes.length === 0 ? null : sizes.reduce((sum, each) => sum + each, 0)
+  const ids = new Set(members.flatMap(({ destinationId }) => destinationId ?? []))
+  const times = members.flatMap(({ since }) => since ?? [])
+  const isWaitedFor = first.kind === 'destination' || first.kind === 'slow'
+  const texts = new Set(members.map(({ text }) => text))
+  return {
+    id,
+    title: members.length === 1 ? first.title : titleOf(first, members.length, size ?? 0),
+    text: texts.size === 1 ? first.text : '',
+    isUrgent: members.some(({ isUrgent }) => isUrgent),
+    destinations: ids.size,
+    size,
+    waits: isWaitedFor && waiting ? [...ids].reduce((sum, each) => sum + (waiting.get(each) ?? 0), 0) : null,
+    since: times.length === 0 ? null : Math.min(...times),
+    problems,
+  }
+}
+
+/** Of several. */
+function titleOf({ kind, cause, title }: ShownProblem, count: number, size: number): string {
+  const [, word = '', , ...host] = cause.split(':')
+  const destinations = countOf(count, 'destination')
+  switch (kind) {
+    case 'destination': {
+      const at = host.length === 0 ? '' : ` at ${host.join(':')}`
+      return `${destinations}${at} are ${word.replaceAll('_', ' ')}`
+    }
+    case 'unaccounted':
+      return `${destinations}: ${size} unaccounted for`
+    case 'deletes_failed':
+      return `${destinations} were not told to forget ${countOf(size, 'user')}`
+    case 'dead_letters':
+      return `${destinations}: ${countOf(size, 'dead letter')}, most of them ${word.replaceAll('_', ' ')}`
+    case 'slow':
+      return `${destinations} are slow`
+    case 'refused':
+      return `Collectors refuse calls of ${countOf(count, 'source')}`
+    case 'deletion':
+      return `${countOf(count, 'deletion')} were interrupted`
+    default:
+      return title
+  }
+}
 
 const countOf = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`
 

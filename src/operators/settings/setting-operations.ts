@@ -3,9 +3,11 @@ import { z } from 'zod'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
 import { evolve } from '../../core/settings/events.ts'
 import { initialSettings, type SettingsState } from '../../core/settings/settings.ts'
+import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
 import { PostriderError } from '../../errors.ts'
 import { operation, type ApiAnswer, type Operation } from '../operation.ts'
 import { healthsOf, type DestinationHealth } from '../statistics/overview.ts'
+import { lastMinutes, sumsBetween } from '../statistics/series.ts'
 import { page, pageOf, pageQuery, checkTag, requestKey, tagOf } from '../schemas.ts'
 import type { ConsoleServices } from '../services.ts'
 
@@ -21,35 +23,36 @@ interface Change {
 }
 
 /** One kind of setting: `T` is one of it, `C` what it is created from. */
-export interface ListedKind<T extends { id: string }, C extends { id: string }> extends SettingKind<
-  T,
-  unknown
-> {
+export interface ListedKind<
+  T extends { id: string; name: string },
+  C extends { id: string },
+> extends SettingKind<T, unknown> {
   /** For operation ids, and its route: `Source`. */
   name: string
   /** Of its commands, as an operation has them. */
   flags?: Operation['flags']
   /** Whether it can be changed, and by If-Match. */
   isVersioned: boolean
-  /** Whether it can be asked how it is. */
-  hasHealth?: boolean
+  /** What can be asked of it beside the settings: how it is, or what collectors took of it. */
+  facts?: 'health' | 'lastDay'
   createBody: z.ZodType<C>
   /** `asked` is what an Idempotency-Key stands for, with fingerprints in place of secrets. */
   create(body: C, services: ConsoleServices): Change & { asked: unknown }
 }
 
 /** As above, for a kind that can be changed, enabled and disabled; `U` is what a change may hold. */
-export interface ChangeableKind<T extends { id: string }, C extends { id: string }, U> extends ListedKind<
-  T,
-  C
-> {
+export interface ChangeableKind<
+  T extends { id: string; name: string },
+  C extends { id: string },
+  U,
+> extends ListedKind<T, C> {
   one: 'source' | 'destination'
   updateBody: z.ZodType<U>
   texts: Record<'show' | 'update' | 'enable' | 'disable', { summary: string; description?: string }>
   update(id: string, body: U, services: ConsoleServices): Change
 }
 
-export function listAndCreate<T extends { id: string }, C extends { id: string }>(
+export function listAndCreate<T extends { id: string; name: string }, C extends { id: string }>(
   kind: ListedKind<T, C>,
 ): [list: Operation, create: Operation] {
   const { name, one, schema, isVersioned, createBody } = kind
@@ -62,13 +65,16 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
       role: 'reader',
       forLimited: 'part',
       summary: `All ${one}s, in the order of their creation`,
-      query: kind.hasHealth ? pageQuery.extend(healthQuery) : pageQuery,
+      query: pageQuery.extend({ ...textQuery, ...factsQuery(kind) }),
       success: { status: 200, description: 'A page of them.', schema: pageOf(schema) },
       async handle({ query }, services) {
         const { state } = services.settings
         const all = [...kind.all(state).values()]
         const facts = await shownFacts(all, services, query)
-        return page(all, query, (item) => kind.view(item, state, facts), kind.isListed)
+        const text = query.q?.toLowerCase() ?? ''
+        const isShown = (item: T) =>
+          (kind.isListed?.(item) ?? true) && `${item.id}\n${item.name}`.toLowerCase().includes(text)
+        return page(all, query, (item) => kind.view(item, state, facts), isShown)
       },
     }),
     operation({
@@ -106,32 +112,45 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
   ]
 }
 
-const healthQuery = {
-  health: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Add how each destination is. Statistics are read for it: a command may read the ledger first.',
-    ),
+const textQuery = {
+  q: z.string().optional().describe('Only those whose id or name contains it, in either case.'),
 }
 
-/** What views of these need to know: Kafka is asked only where a pause is shown, the ledger read only for `health`. */
+const readFirst = 'Statistics are read for it: a command may read the ledger first.'
+const factQueries = {
+  health: {
+    health: z.boolean().default(false).describe(`Add how each destination is. ${readFirst}`),
+  },
+  lastDay: {
+    lastDay: z.boolean().default(false).describe(`Add what collectors took within 24 hours. ${readFirst}`),
+  },
+}
+
+const factsQuery = ({ facts }: { facts?: keyof typeof factQueries }): object =>
+  facts === undefined ? {} : factQueries[facts]
+
+/** What views of these need to know: Kafka is asked only where a pause is shown, statistics read only for what is asked for. */
 export async function shownFacts(
   shown: readonly object[],
   { heldKeptMs, statistics, settings, callsTopic, now }: ConsoleServices,
   query: object = {},
 ): Promise<ShownFacts> {
   const isPaused = shown.some((item) => 'pause' in item && item.pause !== null)
-  const isAsked = 'health' in query && query.health === true
-  const destinations = isAsked ? [...settings.state.destinations.values()] : []
+  const isAsked = (name: string) => (query as Record<string, unknown>)[name] === true
+  const destinations = [...settings.state.destinations.values()]
   return {
     heldKeptMs: isPaused ? await heldKeptMs() : null,
-    healths: isAsked ? healthsOf({ store: await statistics(), callsTopic, now: now() }, destinations) : null,
+    healths: isAsked('health')
+      ? healthsOf({ store: await statistics(), callsTopic, now: now() }, destinations)
+      : null,
+    lastDay: isAsked('lastDay')
+      ? sumsBetween(await statistics(), 'source', lastMinutes(24 * spanMs.hour, now()))
+      : null,
   }
 }
 
 /** To list, create, show, change, enable and disable it. */
-export function settingOperations<T extends { id: string }, C extends { id: string }, U>(
+export function settingOperations<T extends { id: string; name: string }, C extends { id: string }, U>(
   kind: ChangeableKind<T, C, U>,
 ): Operation[] {
   const { name, one, schema, updateBody, texts } = kind
@@ -162,7 +181,7 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
       forLimited: 'part',
       ...texts.show,
       params: idParams,
-      ...(kind.hasHealth && { query: z.strictObject(healthQuery) }),
+      ...(kind.facts && { query: z.strictObject({ ...factsQuery(kind) }) }),
       success,
       handle: ({ params: { id }, query }, services) => answer(id, services, query),
     }),
@@ -203,9 +222,11 @@ export interface ShownFacts {
   heldKeptMs: number | null
   /** By id; null where they were not asked for. */
   healths: ReadonlyMap<string, DestinationHealth> | null
+  /** Counts of sources by id, of the last 24 hours; null where they were not asked for. */
+  lastDay: ReadonlyMap<string, RollupCounts> | null
 }
 
-export const noFacts: ShownFacts = { heldKeptMs: null, healths: null }
+export const noFacts: ShownFacts = { heldKeptMs: null, healths: null, lastDay: null }
 
 /** One kind of setting, for commands and admin API alike: `T` is one of it, `V` how it is shown. */
 export interface SettingKind<T extends { id: string }, V> {

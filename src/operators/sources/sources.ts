@@ -4,7 +4,15 @@ import { allSources, builtInSource } from '../../core/call/built-in-source.ts'
 import { rateOf } from '../../core/pacing/token-bucket.ts'
 import type { SettingsState, Source } from '../../core/settings/settings.ts'
 import { sourceOptionsShape } from '../../core/settings/source-options.ts'
-import { type SettingKind, idText, settingOperations } from '../settings/setting-operations.ts'
+import { sourceFiguresOf } from '../../core/statistics/views.ts'
+import {
+  type SettingKind,
+  type ShownFacts,
+  idText,
+  noFacts,
+  settingOperations,
+} from '../settings/setting-operations.ts'
+import { collectedShape } from '../statistics/collected-shape.ts'
 
 /** A source as it is shown. */
 const sourceSchema = z
@@ -21,6 +29,10 @@ const sourceSchema = z
     enabled: z.boolean(),
     builtIn: z.boolean().describe('The source of operational events, which cannot be changed.'),
     destinationIds: z.array(z.string()).describe('Where its calls go.'),
+    lastDay: z
+      .object(collectedShape)
+      .optional()
+      .describe('With `lastDay`: what collectors took of it within 24 hours.'),
   })
   .meta({ id: 'Source' })
 
@@ -49,10 +61,20 @@ function linksOf(destinations: Destinations): ReadonlyMap<string, readonly strin
   return made
 }
 
-function sourceView(source: Source, state: Pick<SettingsState, 'destinations'>): SourceView {
+function sourceView(
+  source: Source,
+  state: Pick<SettingsState, 'destinations'>,
+  { lastDay }: ShownFacts = noFacts,
+): SourceView {
   const destinationIds = [...(linksOf(state.destinations).get(source.id) ?? [])]
   const builtIn = source === builtInSource
-  return { ...source, writeKey: builtIn ? null : source.writeKey, builtIn, destinationIds }
+  return {
+    ...source,
+    writeKey: builtIn ? null : source.writeKey,
+    builtIn,
+    destinationIds,
+    ...(lastDay && { lastDay: sourceFiguresOf(lastDay.get(source.id) ?? {}) }),
+  }
 }
 
 export const sourceKind = {
@@ -89,6 +111,7 @@ export const sourceOperations = settingOperations({
   ...sourceKind,
   name: 'Source',
   isVersioned: true,
+  facts: 'lastDay',
   flags: { enabled: '!disabled' },
   createBody: sourceCreate,
   updateBody,

@@ -3,10 +3,10 @@
 import type { CommandShape } from '../../cli/operations/operation-command.ts'
 import { count, printable, table } from '../../cli/terminal.ts'
 import { formatDuration } from '../../core/duration.ts'
-import { healthRank, healthText } from '../../core/statistics/health.ts'
+import { healthText } from '../../core/statistics/health.ts'
 import type { Pipeline } from '../../core/statistics/pipeline.ts'
 import { deliveryFields, type AttemptFigures, type DeliveryCounts } from '../../core/statistics/views.ts'
-import type { Overview } from './overview.ts'
+import type { DestinationOverview, Overview } from './overview.ts'
 import type { ProcessView } from './processes.ts'
 import type { attemptView, DestinationStats, SourceStats, TotalStats } from './series.ts'
 
@@ -189,17 +189,11 @@ export const attemptRow = (each: ReturnType<typeof attemptView>): (string | numb
   each.detail ?? '',
 ]
 
-const breakerOrder = ['open', 'half_open', 'paused', 'ramp', 'closed']
-
 const number = (value: number | null): string => (value === null ? '-' : String(value))
 
-/** Destinations that are in trouble come first, then those with the most attempts. */
+/** The worst destinations. */
 export function overviewPage(overview: Overview): string {
-  const { totals, lag, waitingInTiers, asOf } = overview
-  const destinations = overview.destinations.toSorted(
-    (a, b) =>
-      healthRank(a.health) - healthRank(b.health) || b.attempts - a.attempts || (a.id < b.id ? -1 : 1),
-  )
+  const { totals, lag, waitingInTiers, asOf, destinations, destinationsOmitted } = overview
   const late = asOf === null ? 'the ledger is being read' : `as of ${asOf}`
   const head = [
     `since ${overview.from}, ${late}`,
@@ -209,42 +203,33 @@ export function overviewPage(overview: Overview): string {
   ].join('\n')
   return [
     head,
-    table(
-      [
-        ...[
-          'destination',
-          'health',
-          'delivered/s',
-          'attempts/s',
-          'success',
-          'p50',
-          'p99',
-          'in flight',
-          'queued',
-        ],
-        ...['retried', 'dead', 'breaker'],
-      ],
-      destinations.map((each) => [
-        each.id,
-        healthText(each.health),
-        each.deliveredPerSecond,
-        each.attemptsPerSecond,
-        percent(each.successRate),
-        millis(each.p50Ms),
-        millis(each.p99Ms),
-        each.inFlight,
-        each.queued,
-        each.retried + each.deferred,
-        each.deadLettered,
-        worstOf(each.urls.map(({ breaker }) => breaker)),
-      ]),
-    ),
+    table([...figureHeadings, 'breaker'], destinations.map(summaryRow)),
+    ...(destinationsOmitted > 0
+      ? [`${destinationsOmitted} more; \`postrider destinations figures\` lists them`]
+      : []),
   ].join('\n\n')
 }
 
-function worstOf(breakers: readonly (string | null)[]): string {
-  return breakerOrder.find((breaker) => breakers.includes(breaker)) ?? '-'
-}
+const figureHeadings = [
+  ...['destination', 'health', 'delivered/s', 'attempts/s', 'success', 'p50', 'p99', 'in flight', 'queued'],
+  ...['retried', 'dead'],
+]
+
+const figureRow = (each: Omit<Overview['destinations'][number], 'breaker'>): (string | number)[] => [
+  each.id,
+  healthText(each.health),
+  each.deliveredPerSecond,
+  each.attemptsPerSecond,
+  percent(each.successRate),
+  millis(each.p50Ms),
+  millis(each.p99Ms),
+  each.inFlight,
+  each.queued,
+  each.retried + each.deferred,
+  each.deadLettered,
+]
+
+const summaryRow = (each: Overview['destinations'][number]) => [...figureRow(each), each.breaker ?? '-']
 
 export const systemPage = ({ processes }: { processes: readonly ProcessView[] }): string =>
   table(
@@ -269,6 +254,13 @@ function processRow(each: ProcessView): (string | number)[] {
 
 export const statisticsShapes: Readonly<Record<string, CommandShape>> = {
   overview: { text: overviewPage },
+  listDestinationFigures: {
+    none: 'there is no such destination',
+    row: {
+      headings: figureHeadings,
+      of: (destination: DestinationOverview) => figureRow(destination),
+    },
+  },
   showSystem: { text: systemPage },
   totalStats: { text: totalPage },
   destinationStats: { text: destinationPage },

@@ -14,6 +14,7 @@ import { sourceKind } from '../sources/sources.ts'
 import type { FactsOptions, MessagePorts } from '../why/facts.ts'
 import { eventQuery, indexProgress } from '../why/operations.ts'
 import { messageIdsOf, messagesOfEvent } from '../why/user-messages.ts'
+import { collectedShape } from './collected-shape.ts'
 import { withoutTokenSchema } from './health-schema.ts'
 import {
   anyFailure,
@@ -83,13 +84,6 @@ export const urlSchema = z
       .describe(`Attempts that took up to ${attemptBuckets.join(', ')} ms, and longer.`),
   })
   .meta({ id: 'UrlFigures' })
-
-export const collectedShape = {
-  accepted: count,
-  duplicate: count,
-  refused: count,
-  flagged: count.describe('Of those accepted: flagged as a bot’s.'),
-}
 
 export const refusalsShape = { refusals: byName.describe('By the code of the answer.') }
 

@@ -1,18 +1,23 @@
 import { z } from 'zod'
 import { parseDuration, isoOrNull } from '../../core/duration.ts'
+import { maxUrls } from '../../core/settings/destination-rules.ts'
+import { healthWords, type HealthWord } from '../../core/statistics/health.ts'
 import { wrongField } from '../check.ts'
+import { maxIds } from '../dead-letters/filter.ts'
 import { operation, type Operation } from '../operation.ts'
-import {
-  attemptShape,
-  collectedShape,
-  count,
-  deliveryShape,
-  reachShape,
-  reasonsShape,
-  urlTimesShape,
-} from './operations.ts'
+import { encodeCursor, pageOf, pageQuery, skipOf } from '../schemas.ts'
+import { attemptShape, count, deliveryShape, reachShape, reasonsShape, urlTimesShape } from './operations.ts'
+import { collectedShape } from './collected-shape.ts'
 import { healthSchema } from './health-schema.ts'
-import { overviewOf } from './overview.ts'
+import {
+  destinationOrders,
+  destinationOverviews,
+  inOrder,
+  maxOverviewRows,
+  overviewOf,
+  standingsOf,
+  type Standing,
+} from './overview.ts'
 import { processViews } from './processes.ts'
 
 const rate = z.number()
@@ -22,6 +27,8 @@ const figure = z.number().nullable()
 const inFlightLimit = z
   .number()
   .describe('Requests that may be in flight; below 1: one, in that share of seconds.')
+
+const breakerSchema = z.enum(['closed', 'open', 'half_open', 'ramp', 'paused']).nullable()
 
 const urlStateSchema = z
   .object({
@@ -40,10 +47,7 @@ const urlStateSchema = z
       .describe('Requests that may be in flight, over all forwarders; null if not known.'),
     inFlight: count,
     queued: count,
-    breaker: z
-      .enum(['closed', 'open', 'half_open', 'ramp', 'paused'])
-      .nullable()
-      .describe('The worst of all forwarders; null where none has sent to it yet.'),
+    breaker: breakerSchema.describe('The worst of all forwarders; null where none has sent to it yet.'),
     pausedUntil: z.string().nullable(),
     ...urlTimesShape,
     lastFailure: z
@@ -57,6 +61,36 @@ const urlStateSchema = z
       .describe('While it is not well, or its breaker is not closed; null where none is known.'),
   })
   .meta({ id: 'UrlState' })
+
+const summaryShape = {
+  id: z.string(),
+  name: z.string(),
+  enabled: z.boolean(),
+  health: healthSchema,
+  pause: z
+    .object({ since: z.string(), until: z.string().nullable() })
+    .nullable()
+    .describe('Set while its calls are held.'),
+  ...deliveryShape,
+  ...attemptShape,
+  deliveredPerSecond: rate,
+  attemptsPerSecond: rate,
+  inFlight: count,
+  queued: count.describe('Attempts that wait for their turn in forwarders.'),
+}
+
+export const destinationOverviewSchema = z
+  .object({
+    ...summaryShape,
+    ...reasonsShape,
+    urls: z.array(urlStateSchema).max(maxUrls),
+    hours: z
+      .array(z.object({ at: z.string(), delivered: count, failed: count, deadLettered: count }))
+      .max(24)
+      .optional()
+      .describe('With `hours`: those of the last 24 that have counts.'),
+  })
+  .meta({ id: 'DestinationOverview' })
 
 export const overviewSchema = z
   .object({
@@ -86,45 +120,51 @@ export const overviewSchema = z
       .nullable()
       .describe('For how long the retry that is most overdue has been due; null if not known.'),
     processes: z.object({ live: count, gone: count }),
-    destinations: z.array(
-      z
-        .object({
+    byHealth: z
+      .object(
+        Object.fromEntries(healthWords.map((word) => [word, count])) as Record<HealthWord, typeof count>,
+      )
+      .describe('How many destinations there are of each word.'),
+    destinations: z
+      .array(
+        z
+          .object({ ...summaryShape, breaker: breakerSchema.describe('The worst of its URLs.') })
+          .meta({ id: 'DestinationSummary' }),
+      )
+      .max(maxOverviewRows)
+      .describe('The worst first: `GET /overview/destinations` has all of them, and their URLs.'),
+    destinationsOmitted: count,
+    sources: z
+      .array(
+        z.object({
           id: z.string(),
-          name: z.string(),
-          enabled: z.boolean(),
-          health: healthSchema,
-          pause: z
-            .object({ since: z.string(), until: z.string().nullable() })
-            .nullable()
-            .describe('Set while its calls are held.'),
-          ...deliveryShape,
-          ...attemptShape,
-          ...reasonsShape,
-          deliveredPerSecond: rate,
-          attemptsPerSecond: rate,
-          inFlight: count,
-          queued: count.describe('Attempts that wait for their turn in forwarders.'),
-          urls: z.array(urlStateSchema),
-          hours: z
-            .array(z.object({ at: z.string(), delivered: count, failed: count, deadLettered: count }))
-            .optional()
-            .describe('With `hours`: those of the last 24 that have counts.'),
-        })
-        .meta({ id: 'DestinationOverview' }),
-    ),
-    sources: z.array(
-      z.object({
-        id: z.string(),
-        name: z.string().nullable().describe('Null of `unknown`: requests without a known write key.'),
-        enabled: z.boolean().nullable(),
-        ...collectedShape,
-        acceptedPerSecond: rate,
-      }),
-    ),
+          name: z.string().nullable().describe('Null of `unknown`: requests without a known write key.'),
+          enabled: z.boolean().nullable(),
+          ...collectedShape,
+          acceptedPerSecond: rate,
+        }),
+      )
+      .max(maxOverviewRows)
+      .describe('Those of which most was refused first, then those of which most came.'),
+    sourcesOmitted: count,
   })
   .meta({ id: 'Overview' })
 
 const [minWindowMs, maxWindowMs] = [60_000, 86_400_000]
+
+const windowQuery = {
+  window: z
+    .string()
+    .default('5m')
+    .describe('How far back is counted: whole minutes from `1m` to `24h`; `5m` unless given.'),
+}
+
+function windowOf({ window }: { window: string }): number {
+  const windowMs = parseDuration(window)
+  if (windowMs !== null && windowMs >= minWindowMs && windowMs <= maxWindowMs && windowMs % minWindowMs === 0)
+    return windowMs
+  throw wrongField('window', 'takes a duration of whole minutes from 1m to 24h, such as 5m')
+}
 
 export const overviewOperations: Operation[] = [
   operation({
@@ -133,31 +173,77 @@ export const overviewOperations: Operation[] = [
     command: 'overview',
     role: 'reader',
     forLimited: 'part',
-    summary: 'How all of it is now: rates, destinations, sources, backlog',
-    query: z.strictObject({
-      window: z
-        .string()
-        .default('5m')
-        .describe('How far back is counted: whole minutes from `1m` to `24h`; `5m` unless given.'),
-      hours: z.boolean().default(false).describe('Add the last 24 hours of each destination.'),
-    }),
+    summary: 'How all of it is now: rates, backlog, the destinations in most trouble',
+    query: z.strictObject(windowQuery),
     success: { status: 200, description: 'The present state.', schema: overviewSchema },
-    async handle({ query }, { settings, statistics, callsTopic, now }) {
-      const windowMs = parseDuration(query.window)
-      if (
-        windowMs === null ||
-        windowMs < minWindowMs ||
-        windowMs > maxWindowMs ||
-        windowMs % minWindowMs !== 0
-      )
-        throw wrongField('window', 'takes a duration of whole minutes from 1m to 24h, such as 5m')
-      const { hours } = query
+    async handle({ query }, { settings: { state }, statistics, callsTopic, now }) {
+      const windowMs = windowOf(query)
       const store = await statistics()
-      const body = overviewOf({ store, settings: settings.state, callsTopic, now: now(), windowMs, hours })
+      const body = overviewOf({ store, settings: state, callsTopic, now: now(), windowMs })
       return { status: 200, body }
     },
   }),
+  operation({
+    id: 'listDestinationFigures',
+    route: 'GET /overview/destinations',
+    command: 'destinations figures',
+    role: 'reader',
+    forLimited: 'part',
+    summary: 'How destinations are now, with their figures and URLs',
+    description:
+      'Sorted by what changes: a destination whose place changes between two pages can be in both or in none.',
+    query: z.strictObject({
+      ...windowQuery,
+      hours: z.boolean().default(false).describe('Add the last 24 hours of each destination.'),
+      id: z.array(z.string()).max(maxIds).optional().describe('One of these ids.'),
+      q: z.string().optional().describe('What its id or name contains, in either case.'),
+      health: z.array(z.enum(healthWords)).max(healthWords.length).optional().describe('One of these words.'),
+      sort: z
+        .enum(destinationOrders)
+        .default('worst')
+        .describe(
+          'What comes first: the worst, that is by health, then by dead letters, then by the share of attempts that fail; or by name; or the worst or the most by one figure.',
+        ),
+      ...pageQuery.shape,
+    }),
+    success: {
+      status: 200,
+      description: 'A page of them.',
+      schema: pageOf(destinationOverviewSchema).extend({
+        total: count.describe('Destinations on all pages together.'),
+      }),
+    },
+    async handle({ query }, { settings: { state }, statistics, callsTopic, now }) {
+      const windowMs = windowOf(query)
+      const skip = skipOf(query.cursor)
+      const input = { store: await statistics(), settings: state, callsTopic, now: now(), windowMs }
+      const standings = inOrder(standingsOf(input).all.filter(isAskedFor(query)), query.sort)
+      const end = skip + query.limit
+      return {
+        status: 200,
+        body: {
+          data: destinationOverviews(input, standings.slice(skip, end), query),
+          next: end < standings.length ? encodeCursor(String(end)) : null,
+          total: standings.length,
+        },
+      }
+    },
+  }),
 ]
+
+interface Chosen {
+  id?: string[] | undefined
+  q?: string | undefined
+  health?: HealthWord[] | undefined
+}
+
+function isAskedFor({ id: ids, q, health: words }: Chosen): (standing: Standing) => boolean {
+  const [wanted, text] = [ids && new Set(ids), q?.toLowerCase()]
+  return ({ destination: { id, name }, health }) =>
+    (wanted === undefined || wanted.has(id)) &&
+    (text === undefined || `${id}\n${name}`.toLowerCase().includes(text)) &&
+    (words === undefined || words.includes(health.all.word))
+}
 
 export const processSchema = z
   .object({

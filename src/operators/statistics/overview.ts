@@ -2,19 +2,21 @@ import { isoOrNull } from '../../core/duration.ts'
 import type { Destination, SettingsState } from '../../core/settings/settings.ts'
 import {
   healthOf,
+  healthRank,
+  healthWords,
   isAnythingIn,
   isWell,
   judgedAtMostMs,
   judgedMs,
   type Health,
+  type HealthWord,
 } from '../../core/statistics/health.ts'
 import { judgedOutcomesOf, urlOutcomesOf } from '../../core/statistics/judged-outcomes.ts'
-import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
+import { addRollup, spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
 import type { DestinationNow } from '../../core/statistics/waiting-reason.ts'
 import {
   attemptFiguresOf,
   deliveryCountsOf,
-  deliveryFields,
   destinationFiguresOf,
   sourceFiguresOf,
 } from '../../core/statistics/views.ts'
@@ -26,6 +28,7 @@ import {
   processStateOf,
   readingOf,
   timesOf,
+  worstBreakerOf,
   type UrlPacing,
   type WithoutToken,
 } from './processes.ts'
@@ -38,90 +41,113 @@ export interface OverviewInput {
   callsTopic: string
   now: number
   windowMs: number
-  /** Whether each destination has its last 24 hours. */
-  hours: boolean
 }
 
-const hoursShown = 24
+/** Destinations and sources of the overview: it is as long with 100,000 of them as with 100. */
+export const maxOverviewRows = 20
 
-export function overviewOf({ store, settings, callsTopic, now, windowMs, hours }: OverviewInput) {
-  const period = lastMinutes(windowMs, now)
-  const { asOf, since } = store.reach()
-  // What is not known is no time without calls.
-  const knownFrom = Math.max(period.from, since ?? period.from)
-  const seconds = Math.max(10, (Math.min(asOf ?? now, now) - knownFrom) / 1_000)
-  const rate = (count: number) => Math.round((count / seconds) * 100) / 100
-  const processes = store.processes()
-  const endpoints = liveEndpoints(processes, now)
-  const healths = healthsOf({ store, callsTopic, now }, [...settings.destinations.values()], endpoints)
-  const sums = sumsBetween(store, 'destination', period)
-  const collected = sumsBetween(store, 'source', period)
+/** How one destination is, and what was counted of it. What is shown is made of it, for those only that are shown. */
+export interface Standing {
+  destination: Destination
+  health: DestinationHealth
+  /** By URL. */
+  live: ReadonlyMap<string, UrlPacing>
+  counts: RollupCounts
+}
 
-  const destinations = [...settings.destinations.values()].map((destination) => {
-    const { id, name, enabled, pause, urls } = destination
+/** Of all destinations, in the order of their creation, with the counts by subject that they were taken from. */
+export function standingsOf({ store, settings, callsTopic, now, windowMs }: OverviewInput): {
+  all: Standing[]
+  sums: Map<string, RollupCounts>
+} {
+  const endpoints = liveEndpoints(store.processes(), now)
+  const destinations = [...settings.destinations.values()]
+  const healths = healthsOf({ store, callsTopic, now }, destinations, endpoints)
+  const sums = sumsBetween(store, 'destination', lastMinutes(windowMs, now))
+  const all = destinations.map((destination): Standing => {
+    const { id } = destination
     const live = endpoints.get(id) ?? noPacing
-    const health = healths.get(id)!
-    const { urls: counted, ...figures } = destinationFiguresOf(sums.get(id) ?? {})
-    return {
-      id,
-      name,
-      enabled,
-      health: health.all,
-      pause: pause && { since: isoOrNull(pause.since)!, until: isoOrNull(pause.until) },
-      ...figures,
-      deliveredPerSecond: rate(figures.delivered),
-      attemptsPerSecond: rate(figures.attempts),
-      inFlight: sumOf(live, 'inFlight'),
-      queued: sumOf(live, 'queued'),
-      urls: urls.map(({ id: urlId, url, goneAt }) => {
-        const state = live.get(urlId) ?? unknownEndpoint
-        const {
-          attempts = 0,
-          failed = 0,
-          successRate = null,
-          p50Ms = null,
-          p99Ms = null,
-        } = counted.find((each) => each.urlId === urlId) ?? {}
-        const figures = { attempts, failed, successRate, p50Ms, p99Ms }
-        const urlHealth = health.urls.get(urlId)!
-        return {
-          urlId,
-          url,
-          gone: goneAt !== null,
-          goneAt: isoOrNull(goneAt),
-          health: urlHealth,
-          ...figures,
-          ...state,
-          ...timesOf(state),
-          lastFailure: isFailing(urlHealth, state) ? lastFailure(store, id, urlId) : null,
-        }
-      }),
-      ...(hours && { hours: lastHours(store, id, now) }),
-    }
+    return { destination, health: healths.get(id)!, live, counts: sums.get(id) ?? noCounts }
   })
+  return { all, sums }
+}
 
-  const sourceIds = new Set([...settings.sources.keys(), ...collected.keys()])
-  const sources = [...sourceIds].map((id) => {
-    const figures = sourceFiguresOf(collected.get(id) ?? {})
-    const known = settings.sources.get(id)
-    return {
-      id,
-      name: known?.name ?? null,
-      enabled: known?.enabled ?? null,
-      ...figures,
-      acceptedPerSecond: rate(figures.accepted),
-    }
-  })
+const noCounts: RollupCounts = {}
 
-  const totals = deliveryCountsOf({})
-  let [attempts, failed] = [0, 0]
-  for (const counts of sums.values()) {
-    const figures = destinationFiguresOf(counts)
-    for (const field of deliveryFields) totals[field] += figures[field]
-    attempts += figures.attempts
-    failed += figures.failed
-  }
-  const accepted = sources.reduce((sum, source) => sum + source.accepted, 0)
+/** By what destinations can be sorted. */
+export const destinationOrders = [
+  'worst',
+  'name',
+  'delivered',
+  'success',
+  'p95',
+  'queued',
+  'dead_letters',
+] as const
+export type DestinationOrder = (typeof destinationOrders)[number]
+
+/** `worst`: by health, then by dead letters, then by the share of attempts that fail. Of figures, the worst or the most come first. */
+export function inOrder(standings: readonly Standing[], order: DestinationOrder): Standing[] {
+  if (order === 'name')
+    return standings.toSorted(
+      ({ destination: a }, { destination: b }) => compared(a.name, b.name) || compared(a.id, b.id),
+    )
+  return standings
+    .map((standing) => ({ standing, ranks: ranksOf[order](standing) }))
+    .sort(
+      (a, b) =>
+        a.ranks.reduce((found, rank, index) => found || rank - b.ranks[index]!, 0) ||
+        compared(a.standing.destination.id, b.standing.destination.id),
+    )
+    .map(({ standing }) => standing)
+}
+
+const compared = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1)
+
+/** The lowest comes first. */
+const ranksOf: Record<Exclude<DestinationOrder, 'name'>, (standing: Standing) => number[]> = {
+  worst({ health, counts }) {
+    const { attempts, succeeded } = judgedOutcomesOf(counts)
+    const failing = attempts === 0 ? 0 : 1 - succeeded / attempts
+    return [healthRank(health.all), -(counts.deadLettered ?? 0), -failing]
+  },
+  delivered: ({ counts }) => [-(counts.delivered ?? 0)],
+  success({ counts }) {
+    const { attempts, succeeded } = judgedOutcomesOf(counts)
+    return [attempts === 0 ? 2 : succeeded / attempts]
+  },
+  p95: ({ counts }) => [-(attemptsOf(counts).p95Ms ?? -1)],
+  queued: ({ live }) => [-sumOf(live, 'queued')],
+  dead_letters: ({ counts }) => [-(counts.deadLettered ?? 0)],
+}
+
+const noAttempts = attemptFiguresOf(noCounts)
+const attemptsOf = (counts: RollupCounts) => (counts === noCounts ? noAttempts : attemptFiguresOf(counts))
+
+export function overviewOf(input: OverviewInput) {
+  const { store, settings, callsTopic, now } = input
+  const period = lastMinutes(input.windowMs, now)
+  const { asOf, since } = store.reach()
+  const rate = rateOf(input)
+  const processes = store.processes()
+  const { all, sums } = standingsOf(input)
+  const worst = inOrder(all, 'worst').slice(0, maxOverviewRows)
+
+  const total: RollupCounts = {}
+  for (const counts of sums.values()) addRollup(total, counts)
+  const { attempts, failed, successRate } = attemptFiguresOf(total)
+  const counted = deliveryCountsOf(total)
+
+  const collected = sumsBetween(store, 'source', period)
+  const figures = [...collected].map(([id, counts]) => ({ id, ...sourceFiguresOf(counts) }))
+  const accepted = figures.reduce((sum, source) => sum + source.accepted, 0)
+  const quiet = [...settings.sources.keys()].filter((id) => !collected.has(id))
+  const sources = figures.toSorted((a, b) => b.refused - a.refused || b.accepted - a.accepted)
+  for (const id of quiet.slice(0, maxOverviewRows)) sources.push({ id, ...sourceFiguresOf(noCounts) })
+
+  const byHealth = Object.fromEntries(healthWords.map((word) => [word, 0])) as Record<HealthWord, number>
+  for (const { health } of all) byHealth[health.all.word]++
+
   const partitions = livePartitions(processes, now)
   const [calls, tiers] = [true, false].map((ofCalls) =>
     lagOf(partitions.filter(({ topic }) => (topic === callsTopic) === ofCalls)),
@@ -133,16 +159,16 @@ export function overviewOf({ store, settings, callsTopic, now, windowMs, hours }
     knownSince: isoOrNull(since),
     totals: {
       accepted,
-      ...totals,
+      ...counted,
       attempts,
       failed,
-      successRate: attempts === 0 ? null : (attempts - failed) / attempts,
+      successRate,
       acceptedPerSecond: rate(accepted),
-      plannedPerSecond: rate(totals.planned),
-      deliveredPerSecond: rate(totals.delivered),
+      plannedPerSecond: rate(counted.planned),
+      deliveredPerSecond: rate(counted.delivered),
       attemptsPerSecond: rate(attempts),
     },
-    withoutDestination: deliveryCountsOf(sums.get('') ?? {}),
+    withoutDestination: deliveryCountsOf(sums.get('') ?? noCounts),
     lag: calls!,
     waitingInTiers: tiers!,
     retriesOverdueMs: overdueOf(partitions.filter(({ topic }) => topic !== callsTopic)),
@@ -150,12 +176,114 @@ export function overviewOf({ store, settings, callsTopic, now, windowMs, hours }
       live: states.filter((state) => state === 'live').length,
       gone: states.filter((state) => state === 'gone').length,
     },
-    destinations,
-    sources,
+    byHealth,
+    destinations: worst.map((standing) => summaryOf(standing, rate)),
+    destinationsOmitted: all.length - worst.length,
+    sources: sources.slice(0, maxOverviewRows).map(({ id, ...source }) => {
+      const known = settings.sources.get(id)
+      return {
+        id,
+        name: known?.name ?? null,
+        enabled: known?.enabled ?? null,
+        ...source,
+        acceptedPerSecond: rate(source.accepted),
+      }
+    }),
+    sourcesOmitted: Math.max(0, figures.length + quiet.length - maxOverviewRows),
   }
 }
 
 export type Overview = ReturnType<typeof overviewOf>
+
+/** A second's share of a count of the period. What is not known is no time without calls. */
+function rateOf({ store, now, windowMs }: Pick<OverviewInput, 'store' | 'now' | 'windowMs'>) {
+  const { from } = lastMinutes(windowMs, now)
+  const { asOf, since } = store.reach()
+  const knownFrom = Math.max(from, since ?? from)
+  const seconds = Math.max(10, (Math.min(asOf ?? now, now) - knownFrom) / 1_000)
+  return (count: number): number => Math.round((count / seconds) * 100) / 100
+}
+
+type Rate = ReturnType<typeof rateOf>
+
+/** A destination as the overview has it: as long whatever its URLs are. */
+function summaryOf({ destination, health, live, counts }: Standing, rate: Rate) {
+  const { id, name, enabled, pause, urls } = destination
+  const { attempts, failed, successRate, p50Ms, p95Ms, p99Ms } = attemptsOf(counts)
+  const counted = deliveryCountsOf(counts)
+  return {
+    id,
+    name,
+    enabled,
+    health: health.all,
+    pause: shownPause(pause),
+    ...counted,
+    ...{ attempts, failed, successRate, p50Ms, p95Ms, p99Ms },
+    deliveredPerSecond: rate(counted.delivered),
+    attemptsPerSecond: rate(attempts),
+    inFlight: sumOf(live, 'inFlight'),
+    queued: sumOf(live, 'queued'),
+    breaker: worstBreakerOf(urls.flatMap((url) => live.get(url.id)?.breaker ?? [])),
+  }
+}
+
+const shownPause = (pause: Destination['pause']) =>
+  pause && { since: isoOrNull(pause.since)!, until: isoOrNull(pause.until) }
+
+/** Destinations with their URLs and, where they are asked for, their last 24 hours. */
+export function destinationOverviews(
+  input: OverviewInput,
+  standings: readonly Standing[],
+  { hours }: { hours: boolean },
+) {
+  const { store, now } = input
+  const rate = rateOf(input)
+  return standings.map((standing) => {
+    const { destination, counts } = standing
+    const { breaker: _, ...summary } = summaryOf(standing, rate)
+    const { urls, ...figures } = destinationFiguresOf(counts)
+    return {
+      ...summary,
+      ...figures,
+      urls: destination.urls.map((url) => {
+        const {
+          attempts = 0,
+          failed = 0,
+          successRate = null,
+          p50Ms = null,
+          p99Ms = null,
+        } = urls.find(({ urlId }) => urlId === url.id) ?? {}
+        return {
+          ...urlStateOf(standing, url, store),
+          ...{ attempts, failed, successRate, p50Ms, p99Ms },
+        }
+      }),
+      ...(hours && { hours: lastHours(store, destination.id, now) }),
+    }
+  })
+}
+
+export type DestinationOverview = ReturnType<typeof destinationOverviews>[number]
+
+/** How a URL is now. */
+export function urlStateOf(
+  { destination, health, live }: Pick<Standing, 'destination' | 'health' | 'live'>,
+  { id: urlId, url, goneAt }: Destination['urls'][number],
+  store: StatisticsStore,
+) {
+  const state = live.get(urlId) ?? unknownEndpoint
+  const urlHealth = health.ofUrl(urlId)
+  return {
+    urlId,
+    url,
+    gone: goneAt !== null,
+    goneAt: isoOrNull(goneAt),
+    health: urlHealth,
+    ...state,
+    ...timesOf(state),
+    lastFailure: isFailing(urlHealth, state) ? lastFailure(store, destination.id, urlId) : null,
+  }
+}
 
 /** Of a URL that no live forwarder has sent to yet. */
 const unknownEndpoint = {
@@ -173,8 +301,8 @@ const noPacing: ReadonlyMap<string, UrlPacing> = new Map()
 
 export interface DestinationHealth {
   all: Health
-  /** By URL: by the same rules. */
-  urls: ReadonlyMap<string, Health>
+  /** By the same rules. */
+  ofUrl(urlId: string): Health
   /** Its URLs share their tokens. */
   withoutToken: WithoutToken | null
 }
@@ -203,10 +331,12 @@ export function healthsOf(
         }
       })
       const all = healthOf({ ...facts, urls: paced, recent: judgedOutcomesOf(counts) })
-      const ofUrl = (url: (typeof paced)[number]) =>
-        healthOf({ ...facts, urls: [url], recent: urlOutcomesOf(counts, url.urlId) })
+      const ofUrl = (urlId: string) => {
+        const url = paced.filter((each) => each.urlId === urlId)
+        return healthOf({ ...facts, urls: url, recent: urlOutcomesOf(counts, urlId) })
+      }
       const withoutToken = [...live.values()].find((url) => url.withoutToken)?.withoutToken ?? null
-      return [id, { all, urls: new Map(paced.map((url) => [url.urlId, ofUrl(url)])), withoutToken }]
+      return [id, { all, ofUrl, withoutToken }]
     }),
   )
 }
@@ -234,7 +364,7 @@ export function destinationsNow(
         return {
           ...{ urlId, isGone: goneAt !== null, breaker, downSince, pausedUntil },
           isWithoutToken: withoutToken !== null,
-          lastFailure: isFailing(health.urls.get(urlId)!, state) ? lastFailure(store, id, urlId) : null,
+          lastFailure: isFailing(health.ofUrl(urlId), state) ? lastFailure(store, id, urlId) : null,
         }
       })
       return [id, { health: health.all, urls: paced }]
@@ -254,6 +384,8 @@ function lastFailure(store: StatisticsStore, destinationId: string, urlId: strin
   const { at, outcome, status, detail } = found
   return { at: new Date(at).toISOString(), outcome, status, detail }
 }
+
+const hoursShown = 24
 
 /** The hours of a destination that have counts, the oldest first. */
 function lastHours(store: StatisticsStore, id: string, now: number) {

@@ -32,6 +32,10 @@ export interface WithoutToken {
 
 const breakersByTrouble = ['closed', 'ramp', 'half_open', 'paused', 'open'] as const
 
+/** What needs somebody most; null of none. */
+export const worstBreakerOf = (breakers: readonly UrlPacing['breaker'][]): UrlPacing['breaker'] | null =>
+  breakersByTrouble.findLast((breaker) => breakers.includes(breaker)) ?? null
+
 /** By destination, then by URL. */
 export function liveEndpoints(
   processes: readonly SeenProcess[],
@@ -53,12 +57,11 @@ export function liveEndpoints(
 }
 
 function joined(one: UrlPacing, other: UrlPacing): UrlPacing {
-  const worse = ({ breaker }: UrlPacing) => breakersByTrouble.indexOf(breaker)
   return {
     limit: one.limit + other.limit,
     inFlight: one.inFlight + other.inFlight,
     queued: one.queued + other.queued,
-    breaker: worse(one) < worse(other) ? other.breaker : one.breaker,
+    breaker: worstBreakerOf([one.breaker, other.breaker])!,
     pausedUntil: latest(one.pausedUntil, other.pausedUntil),
     downSince:
       one.downSince === null || other.downSince === null

@@ -32,7 +32,7 @@ import type { destinationSchema } from '../../operators/destinations/destination
 import type { sampleOutcomes } from '../../operators/destinations/operations.ts'
 import type { PreviewView } from '../../operators/destinations/preview.ts'
 import type { Infrastructure } from '../../operators/infrastructure/infrastructure.ts'
-import type { problemSchema, problemsSchema } from '../../operators/problems/operations.ts'
+import type { causeSchema, problemSchema, problemsSchema } from '../../operators/problems/operations.ts'
 import type { dryRunSchema, jobSchema, statusSchema } from '../../operators/replay/operations.ts'
 import type { ViolationView } from '../../operators/plans/operations.ts'
 import type { ApplyReport } from '../../operators/settings/file.ts'
@@ -46,6 +46,7 @@ import type {
   totalStatsSchema,
 } from '../../operators/statistics/operations.ts'
 import type {
+  destinationOverviewSchema,
   overviewSchema,
   processSchema,
   systemSchema,
@@ -69,9 +70,11 @@ export interface ListPage<T> {
 export type SessionAnswer = z.output<typeof sessionSchema>
 type LoginWaysAnswer = z.output<typeof loginWaysSchema>
 export type OverviewAnswer = z.output<typeof overviewSchema>
-export type DestinationSummary = OverviewAnswer['destinations'][number]
+/** How a destination is now, with its figures and URLs. */
+export type DestinationNowAnswer = z.output<typeof destinationOverviewSchema>
 export type DestinationAnswer = z.output<typeof destinationSchema>
 export type ProblemsAnswer = z.output<typeof problemsSchema>
+export type CauseAnswer = z.output<typeof causeSchema>
 export type ProblemAnswer = z.output<typeof problemSchema>
 export type StatsAnswer = z.output<typeof destinationStatsSchema>
 export type TotalStatsAnswer = z.output<typeof totalStatsSchema>
@@ -123,6 +126,7 @@ export interface Routes {
   'POST /session': SessionAnswer
   'DELETE /session': SessionAnswer
   'GET /overview': OverviewAnswer
+  'GET /overview/destinations': ListPage<DestinationNowAnswer> & { total: number }
   'GET /problems': ProblemsAnswer
   'POST /problems/{id}/acknowledge': ProblemAnswer
   'GET /destinations': ListPage<DestinationAnswer>

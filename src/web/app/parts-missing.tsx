@@ -16,8 +16,8 @@ const kinds: readonly ProblemAnswer['kind'][] = [
 /** On every page but the overview, which has all of it: that parts are missing which must run. */
 export function PartsMissing() {
   const isWanted = currentPage.value?.page !== 'overview'
-  const { data } = useLive('GET /problems', {}, 10_000, isWanted)
-  const missing = data?.problems.filter(({ kind, seen }) => kinds.includes(kind) && !seen) ?? []
+  const { data } = useLive('GET /problems', { query: { kind: kinds } }, 10_000, isWanted)
+  const missing = data?.problems.filter(({ seen }) => !seen) ?? []
   if (!isWanted || missing.length === 0) return null
   return (
     <div class="notice notice-warn" role="status">

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { linkTo, pathTo } from '../../console/page-paths.ts'
 import { ApiFailure, request } from '../api/request.ts'
-import type { DestinationAnswer, ListPage } from '../api/routes.ts'
 import { Icon, type IconName } from '../components/icon.tsx'
+import { useSettled } from '../components/settled.ts'
 import { go } from './address.ts'
 
 interface Suggestion {
@@ -12,16 +12,21 @@ interface Suggestion {
   href: string
 }
 
+/** What was found for a text. */
+interface Named {
+  text: string
+  found: readonly Suggestion[]
+}
+
 /** Preact's types know a combobox with a `datalist` only. */
 const combobox: object = { type: 'search', role: 'combobox' }
 const maxSuggestions = 8
-const maxPages = 10
 
 /** Finds destinations by id or name, and leads to the search for calls. `/` focuses it from anywhere; arrow keys choose, Enter goes there. */
 export function Search() {
   const input = useRef<HTMLInputElement>(null)
   const [text, setText] = useState('')
-  const [known, setKnown] = useState<readonly Suggestion[]>([])
+  const [named, setNamed] = useState<Named>({ text: '', found: [] })
   const [isOpen, setOpen] = useState(false)
   const [chosen, setChosen] = useState(0)
 
@@ -38,7 +43,16 @@ export function Search() {
     return () => document.removeEventListener('keydown', focus)
   }, [])
 
-  const found = suggestionsFor(text.trim(), known)
+  const wanted = useSettled(text.trim())
+  useEffect(() => {
+    let isOver = false
+    if (wanted !== '')
+      void namedLike(wanted).then((found) => {
+        if (!isOver) setNamed({ text: wanted, found })
+      })
+    return () => void (isOver = true)
+  }, [wanted])
+  const found = suggestionsFor(text.trim(), named.found)
   const isShown = isOpen && text.trim() !== ''
   const leave = () => {
     setOpen(false)
@@ -56,9 +70,12 @@ export function Search() {
     event.preventDefault()
     setChosen((chosen + (event.key === 'ArrowDown' ? 1 : -1) + found.length) % found.length)
   }
-  const submit = (event: Event) => {
+  const submit = async (event: Event) => {
     event.preventDefault()
-    take(found[chosen])
+    const typed = text.trim()
+    if (named.text === typed || chosen > 0) return take(found[chosen])
+    // Enter came before the API was asked.
+    take(suggestionsFor(typed, await namedLike(typed))[0])
   }
 
   return (
@@ -76,7 +93,6 @@ export function Search() {
         autocomplete="off"
         spellcheck={false}
         value={text}
-        onFocus={() => void allNamed().then(setKnown)}
         onBlur={() => setOpen(false)}
         onInput={(event) => {
           setText(event.currentTarget.value)
@@ -120,22 +136,15 @@ const callSuggestion = (text: string): Suggestion => ({
   href: linkTo('find', { q: text }),
 })
 
-/** All destinations; those that could be read, where reading fails. */
-async function allNamed(): Promise<Suggestion[]> {
-  const found: Suggestion[] = []
+/** The first destinations whose id or name contains it; none where reading fails. */
+async function namedLike(text: string): Promise<Suggestion[]> {
   try {
-    let cursor: string | null = null
-    for (let count = 0; count < maxPages; count++) {
-      const page: ListPage<DestinationAnswer> = (
-        await request('GET /destinations', { query: { limit: 200, cursor } })
-      ).data
-      for (const { id, name } of page.data)
-        found.push({ label: name, detail: id, icon: 'destinations', href: pathTo('destination', { id }) })
-      cursor = page.next
-      if (cursor === null) break
-    }
+    const { data } = await request('GET /destinations', { query: { q: text, limit: maxSuggestions } })
+    return data.data.map(({ id, name }) => ({
+      ...{ label: name, detail: id, icon: 'destinations' as const, href: pathTo('destination', { id }) },
+    }))
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error
+    return []
   }
-  return found
 }

@@ -131,6 +131,14 @@ export function Sparkline({ bars, label }: { bars: readonly Bar[]; label: string
   // What is there can be seen, however little it is.
   const scaled = (count: number) => (count === 0 ? 0 : Math.max(1.5, (count / most) * height))
   const width = bars.length * (barWidth + gap) - gap
+  /** One shape for all bars of a kind: a list draws many of these. */
+  const shape = (rect: (bar: Bar) => readonly [top: number, height: number]) =>
+    bars
+      .map((bar, index) => {
+        const [top, tall] = rect(bar)
+        return tall === 0 ? '' : `M${index * (barWidth + gap)} ${top}h${barWidth}v${tall}h${-barWidth}z`
+      })
+      .join('')
   return (
     <svg
       class="sparkline"
@@ -140,20 +148,12 @@ export function Sparkline({ bars, label }: { bars: readonly Bar[]; label: string
       role="img"
       aria-label={label}
     >
-      {bars.map(({ good, bad }, index) => {
-        const x = index * (barWidth + gap)
-        const [goodHeight, badHeight] = [scaled(good), scaled(bad)]
-        const top = Math.max(0, height - goodHeight - badHeight)
-        return (
-          <g key={index}>
-            <rect class="spark-base" x={x} y={height - 1} width={barWidth} height={1} />
-            {good > 0 && (
-              <rect class="spark-good" x={x} y={height - goodHeight} width={barWidth} height={goodHeight} />
-            )}
-            {bad > 0 && <rect class="spark-bad" x={x} y={top} width={barWidth} height={badHeight} />}
-          </g>
-        )
-      })}
+      <path class="spark-base" d={shape(() => [height - 1, 1])} />
+      <path class="spark-good" d={shape(({ good }) => [height - scaled(good), scaled(good)])} />
+      <path
+        class="spark-bad"
+        d={shape(({ good, bad }) => [Math.max(0, height - scaled(good) - scaled(bad)), scaled(bad)])}
+      />
     </svg>
   )
 }
@@ -164,12 +164,10 @@ const hourMs = 3_600_000
 /** The last 24 hours, of which the API names those that have counts. */
 export function DaySparkline({
   hours,
-  now,
 }: {
   hours: readonly { at: string; delivered: number; failed: number }[]
-  now: number
 }) {
-  const first = (Math.floor(now / hourMs) + 1 - hoursShown) * hourMs
+  const first = (Math.floor(Date.now() / hourMs) + 1 - hoursShown) * hourMs
   const bars: Bar[] = Array.from({ length: hoursShown }, () => ({ good: 0, bad: 0 }))
   let [delivered, failed] = [0, 0]
   for (const hour of hours) {

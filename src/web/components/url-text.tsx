@@ -1,9 +1,9 @@
-import type { DestinationSummary } from '../api/routes.ts'
+import type { ProblemAnswer } from '../api/routes.ts'
 import { wordsOf } from './figures.ts'
 import { sentence } from './notices.tsx'
 import { Ago, now, Since } from './time.tsx'
 
-type UrlState = DestinationSummary['urls'][number]
+type UrlState = NonNullable<ProblemAnswer['destination']>['urls'][number]
 
 /** Since when a URL is in trouble, and how it answered last. */
 export function UrlText({ url: state }: { url: UrlState }) {

@@ -5,7 +5,7 @@ import {
   type UrlNow,
   type WaitReason,
 } from '../../core/statistics/waiting-reason.ts'
-import type { DestinationSummary, MessageAnswer } from '../api/routes.ts'
+import type { DestinationNowAnswer, MessageAnswer } from '../api/routes.ts'
 import { clockText } from './figures.ts'
 import { now } from './time.tsx'
 
@@ -21,7 +21,7 @@ export const deliveryWaitText = (reason: ShownReason): string =>
   textOf({ ...reason, since: msOf(reason.since), nextAt: msOf(reason.nextAt) })
 
 /** Of all that waits for a destination; null where nothing keeps it. */
-export function destinationWaitText({ health, urls }: DestinationSummary): string | null {
+export function destinationWaitText({ health, urls }: DestinationNowAnswer): string | null {
   const reason = reasonOfState({
     health,
     urls: urls.map(({ urlId, gone, breaker, downSince, pausedUntil, withoutToken, lastFailure }): UrlNow => ({

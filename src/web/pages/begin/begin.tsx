@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { linkTo, pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import { ApiFailure, request } from '../../api/request.ts'
-import type { DestinationAnswer, OverviewAnswer, SourceAnswer } from '../../api/routes.ts'
+import type { DestinationAnswer, SourceAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
@@ -18,7 +18,6 @@ const sendCalls = () => import('../../components/send-calls.tsx').then(({ SendCa
 const liveCalls = () => import('../../components/calls.tsx').then(({ Calls }) => Calls)
 
 const followMs = 3_000
-const asked = { query: { window: '24h' } }
 const askedSources = { query: { limit: 200 } }
 /** Nothing has been delivered to it yet: whatever the ledger takes its calls for, none of them is sent twice. */
 const everyKind = ['held', 'skipped', 'failed', 'delivered']
@@ -27,26 +26,12 @@ const noFilters = { type: '', event: '', user: '' }
 /** From nothing to the first verified webhook: a source, its first call, a destination, its first delivery. */
 export function Begin() {
   const sources = useLive('GET /sources', askedSources, 0)
-  const overview = useLive('GET /overview', asked, followMs)
   return (
     <>
       <PageTitle title="Your first webhook" above={<a href={pathTo('overview')}>Overview</a>} />
       {may('admin') ? (
         <Loaded live={sources} what="sources">
-          {({ data }) => (
-            <Loaded live={overview} what="what came in">
-              {(now) => (
-                <Steps
-                  sources={data.filter(({ builtIn }) => !builtIn)}
-                  overview={now}
-                  reload={() => {
-                    sources.reload()
-                    overview.reload()
-                  }}
-                />
-              )}
-            </Loaded>
-          )}
+          {({ data }) => <Steps sources={data.filter(({ builtIn }) => !builtIn)} reload={sources.reload} />}
         </Loaded>
       ) : (
         <Note>It takes a token with the role admin.</Note>
@@ -57,14 +42,15 @@ export function Begin() {
 
 interface StepsProps {
   sources: readonly SourceAnswer[]
-  overview: OverviewAnswer
   reload: () => void
 }
 
-function Steps({ sources, overview, reload }: StepsProps) {
+function Steps({ sources, reload }: StepsProps) {
   const chosen = query.value.get('source')
   const source = sources.find(({ id }) => id === chosen) ?? (sources.length === 1 ? sources[0] : undefined)
-  const accepted = overview.sources.find(({ id }) => id === source?.id)?.accepted ?? 0
+  const taken = { id: source?.id ?? '', query: { lastDay: true } }
+  const { data: counted } = useLive('GET /sources/{id}', taken, followMs, source !== undefined)
+  const accepted = counted?.lastDay?.accepted ?? 0
   const destinationId = query.value.get('destination')
   return (
     <ol class="begin">
@@ -97,7 +83,7 @@ function Steps({ sources, overview, reload }: StepsProps) {
               </p>
             )}
           </Step>
-          {destinationId !== null && <Delivered id={destinationId} overview={overview} />}
+          {destinationId !== null && <Delivered id={destinationId} />}
         </>
       )}
     </ol>
@@ -192,11 +178,12 @@ function ChooseDestination({ source: { id, destinationIds } }: { source: SourceA
 }
 
 /** The first delivery. Calls from before the destination was made were for none: a replay sends them to it. */
-function Delivered({ id, overview }: { id: string; overview: OverviewAnswer }) {
+function Delivered({ id }: { id: string }) {
   const { data } = useLive('GET /destinations/{id}', { id }, 0)
   const [failure, setFailure] = useState<ApiFailure | null>(null)
   const [isSent, setSent] = useState(false)
-  const found = overview.destinations.find((each) => each.id === id)
+  const now = useLive('GET /overview/destinations', { query: { id, window: '24h' } }, followMs)
+  const found = now.data?.data[0]
   const delivered = found?.delivered ?? 0
   const send = async () => {
     setFailure(null)

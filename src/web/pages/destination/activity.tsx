@@ -1,5 +1,5 @@
 import { useLive } from '../../api/live.ts'
-import type { DestinationAnswer, DestinationSummary, StatsAnswer } from '../../api/routes.ts'
+import type { DestinationAnswer, DestinationNowAnswer, StatsAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { Choice } from '../../components/fields.tsx'
 import { compactText, countText, msText } from '../../components/figures.ts'
@@ -31,7 +31,7 @@ export function Activity({
   state,
 }: {
   destination: DestinationAnswer
-  state: DestinationSummary | null
+  state: DestinationNowAnswer | null
 }) {
   const { id, sourceIds } = destination
   const asked = query.value.get('window')

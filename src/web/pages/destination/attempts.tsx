@@ -93,7 +93,7 @@ export function Attempts({ destination: { id, urls } }: { destination: Destinati
           text: 'Successful ones are counted, not listed; with LEDGER=all they are listed too.',
         }}
         // Of whose calls they are is looked up, which takes much.
-        isFollowed={asked.query.event === '' && asked.query.user === ''}
+        follows={asked.query.event === '' && asked.query.user === '' ? 'first' : 'none'}
       />
     </>
   )

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { healthSentence, isWell } from '../../../core/statistics/health.ts'
 import { useLive } from '../../api/live.ts'
-import type { DestinationAnswer, DestinationSummary } from '../../api/routes.ts'
+import type { DestinationAnswer, DestinationNowAnswer } from '../../api/routes.ts'
 import { query } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
@@ -36,20 +36,18 @@ const replayDialog = () =>
   import('../../components/replay-dialog.tsx').then(({ ReplayDialog }) => ReplayDialog)
 const testDialog = () => import('../../components/test-dialog.tsx').then(({ TestDialog }) => TestDialog)
 
-const nowAsked = { query: { window: '5m' } }
-
 /** One destination: what becomes of its calls, how its URLs answer, and its settings. */
 export function Destination({ params }: PageProps) {
   const id = params.id!
   const live = useLive('GET /destinations/{id}', { id }, 10_000)
-  const overview = useLive('GET /overview', nowAsked, 10_000)
+  const now = useLive('GET /overview/destinations', { query: { id, window: '5m' } }, 10_000)
   const [acting, setActing] = useState<Act | null>(null)
   const asked = query.value.get('view')
   const view = views.find(([each]) => each === asked)?.[0] ?? 'activity'
-  const state = overview.data?.destinations.find((each) => each.id === id) ?? null
+  const state = now.data?.data[0] ?? null
   const reload = () => {
     live.reload()
-    overview.reload()
+    now.reload()
   }
   const close = () => {
     setActing(null)
@@ -92,7 +90,7 @@ interface ShownProps {
   view: View
   destination: DestinationAnswer
   /** Null while it is not known. */
-  state: DestinationSummary | null
+  state: DestinationNowAnswer | null
   tag: string | null
   act: (what: Act) => void
   reload: () => void
@@ -113,7 +111,7 @@ function Shown({ view, destination, state, tag, act, reload }: ShownProps) {
 
 interface ActionsProps {
   destination: DestinationAnswer
-  state: DestinationSummary | null
+  state: DestinationNowAnswer | null
   act: (what: Act) => void
 }
 

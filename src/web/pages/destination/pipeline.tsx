@@ -2,7 +2,7 @@ import { Fragment, type ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { ApiFailure, request } from '../../api/request.ts'
-import type { StatsAnswer, DestinationAnswer, DestinationSummary } from '../../api/routes.ts'
+import type { StatsAnswer, DestinationAnswer, DestinationNowAnswer } from '../../api/routes.ts'
 import { attemptsLink, deadLettersLink } from '../../components/figure-links.ts'
 import { countText, wordsOf, compactText, msText, percentText } from '../../components/figures.ts'
 import { NotKnown, NoValue } from '../../components/notices.tsx'
@@ -183,7 +183,7 @@ function Received({
   )
 }
 
-type UrlNow = DestinationSummary['urls'][number]
+type UrlNow = DestinationNowAnswer['urls'][number]
 interface Row {
   id: string
   /** To its attempts of the period. */
@@ -205,7 +205,7 @@ export function Urls({
   stats,
 }: {
   destination: DestinationAnswer
-  state: DestinationSummary | null
+  state: DestinationNowAnswer | null
   stats: StatsAnswer
 }) {
   const { destinationId, from, to } = stats

@@ -1,43 +1,78 @@
 import { pathTo } from '../../../console/page-paths.ts'
-import { useLive } from '../../api/live.ts'
-import type { DestinationSummary } from '../../api/routes.ts'
+import { healthWords } from '../../../core/statistics/health.ts'
+import type { DestinationNowAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
-import { TextField } from '../../components/fields.tsx'
+import { Select } from '../../components/fields.tsx'
 import { attemptsLink, deadLettersLink } from '../../components/figure-links.ts'
 import { compactText, countOf, msText, percentText } from '../../components/figures.ts'
 import { Empty, NoValue } from '../../components/notices.tsx'
 import { DaySparkline } from '../../components/plot.tsx'
-import { Table, type Column } from '../../components/table.tsx'
+import { useSettled } from '../../components/settled.ts'
+import { FilterByName, PageTable, usePage, type Column } from '../../components/table.tsx'
 import { Figure, HealthBadge, CopyAsCurl } from '../../components/text.tsx'
-import { now } from '../../components/time.tsx'
-import { Loaded } from '../../components/views.tsx'
-import { worstFirst } from './worst-first.ts'
 
-const asked = { query: { window: '24h', hours: true } }
-const maxRows = 200
 const noAttempts = 'No attempts within 24 hours'
+const usual = 'worst'
+const healths = [
+  ['', 'any'],
+  ...healthWords.map((word) => [word, word.replaceAll('_', ' ')] as const),
+] as const
 
-/** All destinations, the worst first. */
+/** All destinations, the worst first unless another order is chosen. */
 export function Destinations() {
-  const live = useLive('GET /overview', asked, 10_000)
-  const text = query.value.get('q') ?? ''
+  const [text, health] = ['q', 'health'].map((name) => query.value.get(name) ?? '')
+  const settled = useSettled(text!)
+  const sort = query.value.get('sort') ?? usual
+  const asked = {
+    query: { window: '24h', hours: true, q: settled, health, sort: sort === usual ? null : sort },
+  }
+  const live = usePage('GET /overview/destinations', { asked, follows: 'all' })
+  const isFiltered = text !== '' || health !== ''
+  const choose = (by: string) => setQuery({ sort: by === usual ? null : by, cursor: null })
+  const isNone = !isFiltered && live.data?.total === 0
   return (
     <>
       <PageTitle title="Destinations">
-        <CopyAsCurl route="GET /overview" asked={asked} />
+        <CopyAsCurl route="GET /overview/destinations" asked={asked} />
         {may('admin') && (
           <a class="button button-primary" href={pathTo('newDestination')}>
             New destination
           </a>
         )}
       </PageTitle>
-      <Loaded live={live} what="destinations">
-        {({ destinations }) =>
-          destinations.length === 0 ? <None /> : <Found all={destinations} text={text} />
-        }
-      </Loaded>
+      {isNone ? (
+        <None />
+      ) : (
+        <>
+          <div class="filters">
+            <FilterByName />
+            <Select
+              label="Health"
+              value={health!}
+              choices={healths}
+              change={(to) => setQuery({ health: to, cursor: null })}
+            />
+            <p class="filters-count" role="status">
+              {live.data && countOf(live.data.total, 'destination')}
+            </p>
+          </div>
+          <PageTable<'GET /overview/destinations'>
+            live={live}
+            what="destinations"
+            columns={columns}
+            keyOf={({ id }) => id}
+            sorting={{ by: sort, choose }}
+            empty={{
+              title:
+                settled === ''
+                  ? 'No destination is so.'
+                  : `No destination has “${settled}” in its name or id.`,
+            }}
+          />
+        </>
+      )}
     </>
   )
 }
@@ -56,38 +91,11 @@ function None() {
   )
 }
 
-function Found({ all, text }: { all: readonly DestinationSummary[]; text: string }) {
-  const wanted = text.toLowerCase()
-  const found = all.filter(({ id, name }) => `${id}\n${name}`.toLowerCase().includes(wanted))
-  const rows = worstFirst(found)
-  const shown = rows.slice(0, maxRows)
-  return (
-    <>
-      <div class="filters">
-        <TextField
-          label="Filter by name or id"
-          type="search"
-          value={text}
-          change={(value) => setQuery({ q: value })}
-        />
-        <p class="filters-count" role="status">
-          {countOf(found.length, 'destination')}
-          {shown.length < found.length && `, of which the worst ${maxRows} are shown`}
-        </p>
-      </div>
-      {shown.length > 0 ? (
-        <Table label="Destinations" columns={columns} rows={shown} keyOf={({ id }) => id} />
-      ) : (
-        <Empty title={`No destination has “${text}” in its name or id.`} />
-      )}
-    </>
-  )
-}
-
-const columns: Column<DestinationSummary>[] = [
+const columns: Column<DestinationNowAnswer>[] = [
   {
     head: 'Destination',
     isName: true,
+    sort: { by: 'name', direction: 'ascending' },
     cell: ({ id, name }) => (
       <a class="thing" href={pathTo('destination', { id })}>
         <span class="foreign">{name}</span>
@@ -95,21 +103,23 @@ const columns: Column<DestinationSummary>[] = [
       </a>
     ),
   },
-  { head: 'Health', cell: ({ health }) => <HealthBadge health={health} /> },
   {
-    head: 'Last 24 hours',
-    hides: 'medium',
-    cell: ({ hours = [] }) => <DaySparkline hours={hours} now={now.value} />,
+    head: 'Health',
+    sort: { by: usual, direction: 'ascending' },
+    cell: ({ health }) => <HealthBadge health={health} />,
   },
+  { head: 'Last 24 hours', hides: 'medium', cell: ({ hours = [] }) => <DaySparkline hours={hours} /> },
   {
     head: 'Delivered',
     isNumber: true,
     hides: 'narrow',
+    sort: { by: 'delivered', direction: 'descending' },
     cell: ({ delivered }) => compactText(delivered),
   },
   {
     head: 'Success',
     isNumber: true,
+    sort: { by: 'success', direction: 'ascending' },
     cell: ({ id, successRate, failed }) =>
       successRate === null ? (
         <NoValue why={noAttempts} />
@@ -126,12 +136,20 @@ const columns: Column<DestinationSummary>[] = [
     head: 'p95',
     isNumber: true,
     hides: 'narrow',
+    sort: { by: 'p95', direction: 'descending' },
     cell: ({ p95Ms }) => (p95Ms === null ? <NoValue why={noAttempts} /> : msText(p95Ms)),
   },
-  { head: 'Queued', isNumber: true, hides: 'medium', cell: ({ queued }) => compactText(queued) },
+  {
+    head: 'Queued',
+    isNumber: true,
+    hides: 'medium',
+    sort: { by: 'queued', direction: 'descending' },
+    cell: ({ queued }) => compactText(queued),
+  },
   {
     head: 'Dead letters',
     isNumber: true,
+    sort: { by: 'dead_letters', direction: 'descending' },
     cell: ({ id, deadLettered }) => (
       <span class={deadLettered > 0 ? 'is-bad' : ''}>
         <Figure

@@ -251,7 +251,7 @@ export function UserCalls({ userId }: { userId: string }) {
         columns={columns}
         keyOf={({ partition, offset }) => `${partition} ${offset}`}
         empty={{ title: isFiltered ? 'No call of this user matches.' : 'No call is of a user with this id.' }}
-        isFollowed={false}
+        follows="none"
       />
     </section>
   )

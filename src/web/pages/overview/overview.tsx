@@ -13,12 +13,13 @@ import { LastHour } from './last-hour.tsx'
 import { ProblemList } from './problem-list.tsx'
 
 const asked = { query: { window: '1h' } }
+const askedProblems = { query: { limit: 0 } }
 const hour = { query: { window: '1h', step: '1m' } }
 
 /** What needs somebody, and how the last hour went. */
 export function Overview() {
   const live = useLive('GET /overview', asked)
-  const problems = useLive('GET /problems', {})
+  const problems = useLive('GET /problems', askedProblems)
   const stats = useLive('GET /stats', hour, 15_000)
   const audit = useLive('GET /audit', {}, 30_000, !isLimited())
   const reload = () => {
@@ -36,14 +37,9 @@ export function Overview() {
               <>
                 {overview.destinations.length === 0 && may('admin') && <BeginHere />}
                 <Headline {...found} overview={overview} audit={audit.data} />
-                {found.problems.length > 0 && (
-                  <ProblemList
-                    problems={found.problems}
-                    destinations={overview.destinations}
-                    reload={reload}
-                  />
+                {found.causes.length > 0 && (
+                  <ProblemList causes={found.causes} omitted={found.causesOmitted} reload={reload} />
                 )}
-                {found.omitted > 0 && <p class="faint">{`${found.omitted} more`}</p>}
                 <LastHour overview={overview} stats={stats} />
               </>
             )}

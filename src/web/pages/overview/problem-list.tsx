@@ -1,17 +1,18 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { linkTo, pathTo } from '../../../console/page-paths.ts'
-import { isWell } from '../../../core/statistics/health.ts'
+import { useLive } from '../../api/live.ts'
 import { request, requestWithProgress } from '../../api/request.ts'
-import type { DestinationSummary, ProblemAnswer } from '../../api/routes.ts'
+import type { CauseAnswer, ProblemAnswer } from '../../api/routes.ts'
 import { isLimited, may } from '../../app/session.ts'
 import { PauseDialog, ResumeDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
-import { countOf } from '../../components/figures.ts'
+import { countOf, countText, wordsOf } from '../../components/figures.ts'
 import { say, sentence } from '../../components/notices.tsx'
 import { Badge, HealthBadge } from '../../components/text.tsx'
 import { Ago, Since } from '../../components/time.tsx'
 import { UrlText } from '../../components/url-text.tsx'
+import { Loaded } from '../../components/views.tsx'
 
 /** What can be done about one at once. */
 type Act = 'pause' | 'resume' | 'try_again' | 'finish'
@@ -22,39 +23,145 @@ interface Acting {
 }
 
 interface ProblemListProps {
-  problems: readonly ProblemAnswer[]
-  destinations: readonly DestinationSummary[]
+  causes: readonly CauseAnswer[]
+  /** Causes that are not among them. */
+  omitted: number
   reload: () => void
 }
 
-export function ProblemList({ problems, destinations, reload }: ProblemListProps) {
+/** As many causes are read at a glance. */
+const shownAtFirst = 8
+
+/** What needs somebody: a row for each cause, of which those with several problems open. */
+export function ProblemList({ causes, omitted, reload }: ProblemListProps) {
   const [acting, setActing] = useState<Acting | null>(null)
+  const [isWhole, setWhole] = useState(false)
   const close = () => {
     setActing(null)
     reload()
   }
-  const byId = new Map(destinations.map((each) => [each.id, each]))
-  // What somebody has seen comes behind what nobody has.
-  const inOrder = [...problems.filter(({ seen }) => !seen), ...problems.filter(({ seen }) => seen)]
+  const shown = isWhole ? causes : causes.slice(0, shownAtFirst)
+  const hidden = causes.length - shown.length
+  const act = (problem: ProblemAnswer) => (what: Act) => setActing({ what, problem })
   return (
     <section class="section" aria-labelledby="problems">
       <h2 id="problems" class="hidden">
         What needs you
       </h2>
       <ul class="problems card">
-        {inOrder.map((problem) => (
-          <li key={problem.id} class={problem.seen ? 'problem is-seen' : 'problem'}>
-            <ProblemRow
-              problem={problem}
-              destination={byId.get(problem.destinationId ?? '') ?? null}
-              act={(what) => setActing({ what, problem })}
-              reload={reload}
-            />
+        {shown.map((cause) => (
+          <li key={cause.id} class={cause.isSeen ? 'is-seen' : ''}>
+            {cause.problems === 1 ? (
+              <ProblemRow problem={cause.first} act={act(cause.first)} reload={reload} />
+            ) : (
+              <CauseRow cause={cause} act={act} reload={reload} />
+            )}
           </li>
         ))}
       </ul>
+      {(hidden > 0 || omitted > 0) && (
+        <p class="problems-more faint">
+          {hidden > 0 ? (
+            <button type="button" class="button" onClick={() => setWhole(true)}>
+              {`Show ${countText(hidden)} more`}
+            </button>
+          ) : (
+            `and ${countOf(omitted, 'further cause')}`
+          )}
+        </p>
+      )}
       {acting && <Acting acting={acting} close={close} />}
     </section>
+  )
+}
+
+/** Several problems of one cause. */
+function CauseRow({
+  cause,
+  act,
+  reload,
+}: {
+  cause: CauseAnswer
+  act: (problem: ProblemAnswer) => (what: Act) => void
+  reload: () => void
+}) {
+  const [isOpen, setOpen] = useState(false)
+  const { id, title, text, isUrgent, waits, since, problems, first } = cause
+  const { kind } = first
+  const word =
+    first.destination && kind === 'destination' ? wordsOf(first.destination.health.word) : words[kind]
+  return (
+    <>
+      <Row
+        badge={<Badge tone={isUrgent ? 'bad' : 'warn'} text={word} />}
+        title={title}
+        text={
+          <>
+            {text !== '' && <p>{withCode(text)}</p>}
+            {kind === 'destination' && first.destination?.urls[0] && (
+              <UrlText url={first.destination.urls[0]} />
+            )}
+            {waits !== null && waits > 0 && <p>{`${countOf(waits, 'call')} wait for a retry.`}</p>}
+            {since !== null && (
+              <p>
+                The first of them <Since at={since} />.
+              </p>
+            )}
+          </>
+        }
+      >
+        {kind === 'dead_letters' && (
+          <a
+            class="button"
+            href={linkTo('deadLetters', { reason: id.split(':')[1]!, since: '1h', select: 'all' })}
+          >
+            Look and replay
+          </a>
+        )}
+        <button
+          type="button"
+          class="button"
+          aria-expanded={isOpen}
+          aria-label={`Show each: ${title}`}
+          onClick={() => setOpen(!isOpen)}
+        >
+          {isOpen ? 'Hide them' : `Show all ${countText(problems)}`}
+        </button>
+      </Row>
+      {isOpen && <ProblemsOf cause={cause} act={act} reload={reload} />}
+    </>
+  )
+}
+
+const listed = 50
+
+/** Each problem of a cause, asked for when somebody wants to see them. */
+function ProblemsOf({ cause: { id, title }, act, reload }: Parameters<typeof CauseRow>[0]) {
+  const live = useLive('GET /problems', { query: { cause: id, limit: listed } })
+  const changed = () => {
+    live.reload()
+    reload()
+  }
+  return (
+    <Loaded live={live} what="each of them">
+      {({ problems, omitted }) => (
+        <>
+          <ul class="problems problems-of-cause" aria-label={title}>
+            {problems.map((problem) => (
+              <li key={problem.id} class={problem.seen ? 'is-seen' : ''}>
+                <ProblemRow problem={problem} act={act(problem)} reload={changed} />
+              </li>
+            ))}
+          </ul>
+          {omitted > 0 && (
+            <p class="problems-more faint">
+              and {countText(omitted)} more:{' '}
+              <a href={pathTo('destinations')}>all destinations, the worst first</a>
+            </p>
+          )}
+        </>
+      )}
+    </Loaded>
   )
 }
 
@@ -68,8 +175,6 @@ function Acting({ acting: { what, problem }, close }: { acting: Acting; close: (
 
 interface RowProps {
   problem: ProblemAnswer
-  /** Null where it is about none, or that is not there any more. */
-  destination: DestinationSummary | null
   act: (what: Act) => void
   reload: () => void
 }
@@ -96,8 +201,8 @@ const words: Record<ProblemAnswer['kind'], string> = {
 /** What has happened, and does not go on. */
 const isOfThePast: ReadonlySet<ProblemAnswer['kind']> = new Set(['dead_letters', 'deletes_failed'])
 
-function ProblemRow({ problem, destination, act, reload }: RowProps) {
-  const { kind, isUrgent, title, text, since, seen } = problem
+function ProblemRow({ problem, act, reload }: RowProps) {
+  const { kind, isUrgent, title, text, since, seen, destination, destinationId, destinationName } = problem
   const isOfDestination = kind === 'destination' && destination !== null
   return (
     <Row
@@ -108,7 +213,13 @@ function ProblemRow({ problem, destination, act, reload }: RowProps) {
           <Badge tone={isUrgent ? 'bad' : 'warn'} text={words[kind]} />
         )
       }
-      title={destination ? <DestinationLink destination={destination} /> : title}
+      title={
+        destinationId === null ? (
+          title
+        ) : (
+          <a href={pathTo('destination', { id: destinationId })}>{destinationName}</a>
+        )
+      }
       text={
         <>
           {text !== '' && <p>{withCode(text)}</p>}
@@ -134,7 +245,7 @@ function ProblemRow({ problem, destination, act, reload }: RowProps) {
         </>
       }
     >
-      <Actions problem={problem} destination={destination} act={act} />
+      <Actions problem={problem} act={act} />
       {!seen && may('operator') && !isLimited() && <Acknowledge problem={problem} reload={reload} />}
     </Row>
   )
@@ -161,7 +272,7 @@ function Acknowledge({ problem: { id, title }, reload }: { problem: ProblemAnswe
   )
 }
 
-function Actions({ problem: { kind, destinationId }, destination, act }: Omit<RowProps, 'reload'>) {
+function Actions({ problem: { kind, destinationId, destination }, act }: Omit<RowProps, 'reload'>) {
   switch (kind) {
     case 'destination':
       return <DestinationActions word={destination?.health.word} act={act} />
@@ -220,14 +331,14 @@ function Row({
   children: ComponentChildren
 }) {
   return (
-    <>
+    <div class="problem">
       <div class="problem-state">{badge}</div>
       <div class="problem-text">
         <p class="problem-title foreign">{title}</p>
         <div class="faint">{text}</div>
       </div>
       <div class="problem-actions">{children}</div>
-    </>
+    </div>
   )
 }
 
@@ -256,13 +367,9 @@ function FinishDialog({ id, close }: { id: string; close: () => void }) {
   )
 }
 
-const DestinationLink = ({ destination: { id, name } }: { destination: DestinationSummary }) => (
-  <a href={pathTo('destination', { id })}>{name}</a>
-)
-
 /** Since when it is held, or its URLs are not well, and what they answered. */
-function DestinationText({ destination }: { destination: DestinationSummary }) {
-  const { health, pause, urls, queued } = destination
+function DestinationText({ destination }: { destination: NonNullable<ProblemAnswer['destination']> }) {
+  const { health, pause, urls, urlsOmitted, queued } = destination
   return (
     <>
       {health.word === 'held' && pause && (
@@ -277,8 +384,8 @@ function DestinationText({ destination }: { destination: DestinationSummary }) {
           )}
         </p>
       )}
-      {health.word !== 'held' &&
-        urls.filter((url) => !isWell(url.health)).map((url) => <UrlText key={url.urlId} url={url} />)}
+      {health.word !== 'held' && urls.map((url) => <UrlText key={url.urlId} url={url} />)}
+      {health.word !== 'held' && urlsOmitted > 0 && <p>{`and ${countOf(urlsOmitted, 'more URL')}.`}</p>}
       {queued > 0 && <p>{countOf(queued, 'attempt')} wait in forwarders.</p>}
     </>
   )

@@ -2,28 +2,28 @@ import { useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import { request } from '../../api/request.ts'
-import type { OverviewAnswer, SourceAnswer } from '../../api/routes.ts'
+import type { SourceAnswer } from '../../api/routes.ts'
+import { query } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { ActionDialog, Dialog } from '../../components/dialog.tsx'
 import { TextField, IdField } from '../../components/fields.tsx'
 import { compactText, countText } from '../../components/figures.ts'
 import { NotKnown, NoValue, say, Failure } from '../../components/notices.tsx'
-import { PagedTable, type Column } from '../../components/table.tsx'
+import { useSettled } from '../../components/settled.ts'
+import { FilterByName, PagedTable, type Column } from '../../components/table.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
 import { OptionControl } from '../../components/option-control.tsx'
 import { editedOption, optionFields, optionValue, type EditedOption } from '../../components/options.ts'
 import { SourceBadge, WriteKey } from './parts.tsx'
 
 type Asked = { what: 'new' } | { what: 'change' | 'enable' | 'disable'; source: SourceAnswer }
-type Counts = OverviewAnswer['sources'][number]
 
 /** Where calls come from: their write keys, quotas and the calls of the last day. */
 export function Sources() {
-  const overview = useLive('GET /overview', { query: { window: '24h' } }, 30_000)
   const [asked, setAsked] = useState<Asked | null>(null)
   const [version, setVersion] = useState(0)
-  const counts = overview.data && new Map(overview.data.sources.map((each) => [each.id, each]))
+  const text = useSettled(query.value.get('q') ?? '')
   const close = () => setAsked(null)
   const done = (text: string) => {
     say(text)
@@ -39,17 +39,24 @@ export function Sources() {
           </button>
         )}
       </PageTitle>
+      <div class="filters">
+        <FilterByName />
+      </div>
       <PagedTable
         route="GET /sources"
+        asked={{ query: { lastDay: true, q: text } }}
         what="sources"
-        columns={columnsOf(counts, setAsked)}
+        columns={columnsOf(setAsked)}
         keyOf={({ id }) => id}
         version={version}
         empty={{
-          title: 'There are no sources yet.',
-          text: may('admin')
-            ? 'Make one: its write key is what applications send their calls with.'
-            : 'Somebody with the role admin can make one.',
+          title: text === '' ? 'There are no sources yet.' : `No source has “${text}” in its name or id.`,
+          text:
+            text !== ''
+              ? ''
+              : may('admin')
+                ? 'Make one: its write key is what applications send their calls with.'
+                : 'Somebody with the role admin can make one.',
         }}
       />
       {asked?.what === 'new' && <NewSource close={close} done={done} />}
@@ -93,13 +100,10 @@ function TurnSource({
   )
 }
 
-function columnsOf(
-  counts: ReadonlyMap<string, Counts> | null,
-  ask: (asked: Asked) => void,
-): Column<SourceAnswer>[] {
-  const figure = (id: string, field: 'accepted' | 'refused' | 'flagged') => {
-    if (counts === null) return <NotKnown why="The statistics are not read yet" />
-    const count = counts.get(id)?.[field] ?? 0
+function columnsOf(ask: (asked: Asked) => void): Column<SourceAnswer>[] {
+  const figure = ({ lastDay }: SourceAnswer, field: 'accepted' | 'refused' | 'flagged') => {
+    if (!lastDay) return <NotKnown why="The statistics are not read yet" />
+    const count = lastDay[field]
     return <span class={field === 'refused' && count > 0 ? 'is-bad' : ''}>{compactText(count)}</span>
   }
   return [
@@ -114,9 +118,9 @@ function columnsOf(
       ),
     },
     { head: 'State', cell: (source) => <SourceBadge source={source} /> },
-    { head: 'Accepted, 24 h', isNumber: true, hides: 'narrow', cell: ({ id }) => figure(id, 'accepted') },
-    { head: 'Refused, 24 h', isNumber: true, hides: 'narrow', cell: ({ id }) => figure(id, 'refused') },
-    { head: 'Flagged, 24 h', isNumber: true, hides: 'medium', cell: ({ id }) => figure(id, 'flagged') },
+    { head: 'Accepted, 24 h', isNumber: true, hides: 'narrow', cell: (source) => figure(source, 'accepted') },
+    { head: 'Refused, 24 h', isNumber: true, hides: 'narrow', cell: (source) => figure(source, 'refused') },
+    { head: 'Flagged, 24 h', isNumber: true, hides: 'medium', cell: (source) => figure(source, 'flagged') },
     {
       head: 'Quota',
       isNumber: true,
