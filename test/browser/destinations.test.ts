@@ -73,7 +73,7 @@ test('the list of destinations', async (t) => {
     const command = await page.evaluate('navigator.clipboard.readText()')
     assert.equal(
       command,
-      `curl -sS '${url}/api/v1/overview?window=24h&hours=true' -H "Authorization: Bearer $ADMIN_TOKEN"`,
+      `curl -sS '${url}/api/v1/overview/destinations?window=24h&hours=true' -H "Authorization: Bearer $ADMIN_TOKEN"`,
     )
   })
 
@@ -99,20 +99,33 @@ test('the list of destinations', async (t) => {
     },
   )
 
-  await t.test('with a thousand destinations the worst 200 are shown, and any is found', async (t) => {
-    const urls = [{ url: fine.url }]
-    const destinations = Array.from({ length: 1_000 }, (_, index) => {
-      const id = `many-${index}`
-      return { id, name: id, sourceIds: ['shop'], urls }
-    })
-    await ok(200, 'POST', '/settings/apply', { settings: { destinations } })
-    const { page } = await openPage(t, url, '/destinations')
-    await page.getByText('of which the worst 200 are shown').waitFor()
-    assert.equal(await page.locator('tbody tr').count(), 200)
-    await page.getByLabel('Filter by name or id').fill('many-987')
-    await page.getByRole('link', { name: 'many-987' }).waitFor()
-    await page.keyboard.press('Escape')
-    await page.getByRole('combobox', { name: 'Search' }).fill('many-999')
-    await page.getByRole('option', { name: 'many-999' }).waitFor()
-  })
+  await t.test(
+    'with a thousand destinations the worst fifty are shown, the others on pages, and any is found',
+    async (t) => {
+      const urls = [{ url: fine.url }]
+      const destinations = Array.from({ length: 1_000 }, (_, index) => {
+        const id = `many-${index}`
+        return { id, name: id, sourceIds: ['shop'], urls }
+      })
+      await ok(200, 'POST', '/settings/apply', { settings: { destinations } })
+      const { page } = await openPage(t, url, '/destinations')
+      await page.getByText('1,008 destinations').waitFor()
+      assert.equal(await page.locator('tbody tr').count(), 50)
+      const first = await page.locator('tbody tr').first().innerText()
+      await page.getByRole('button', { name: 'Next page' }).click()
+      await until(async () => (await page.locator('tbody tr').first().innerText()) !== first, 10_000)
+      await page.goBack()
+      await until(async () => (await page.locator('tbody tr').first().innerText()) === first, 10_000)
+      await page.getByRole('button', { name: 'Dead letters' }).focus()
+      await page.keyboard.press('Enter')
+      await page.locator('[aria-sort=descending]').getByText('Dead letters').waitFor()
+      assert.equal(new URL(page.url()).search, '?sort=dead_letters')
+      await assertAccessible(page)
+      await page.getByLabel('Filter by name or id').fill('many-987')
+      await page.getByRole('link', { name: 'many-987' }).waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByRole('combobox', { name: 'Search' }).fill('many-999')
+      await page.getByRole('option', { name: 'many-999' }).waitFor()
+    },
+  )
 })

@@ -117,7 +117,11 @@ const asked: Record<string, Asked[]> = {
   showMessageResponses: [{ at: 'GET /messages/m-{source}/responses' }],
   listUserMessages: [{ at: 'GET /users/user-{source}/messages' }],
   listProblems: [{ at: 'GET /problems' }],
-  overview: [{ at: 'GET /overview?hours=true&window=1h' }],
+  overview: [{ at: 'GET /overview?window=1h' }],
+  listDestinationFigures: [
+    { at: 'GET /overview/destinations?hours=true&window=1h' },
+    { at: 'GET /overview/destinations?id={destination}' },
+  ],
   totalStats: [{ at: 'GET /stats' }],
   destinationStats: [{ at: 'GET /destinations/{destination}/stats' }],
   sourceStats: [{ at: 'GET /sources/{source}/stats' }],

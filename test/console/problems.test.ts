@@ -5,25 +5,34 @@ import type { Acknowledgement } from '../../src/core/problems/acknowledgement.ts
 import type { HeartbeatPartition } from '../../src/core/ledger/heartbeat.ts'
 import type { Health } from '../../src/core/statistics/health.ts'
 import type { SeenProcess } from '../../src/core/statistics/rollup-fold.ts'
-import { headlineOf, problemsOf, type ProblemInput } from '../../src/operators/problems/problems.ts'
-import type { Overview } from '../../src/operators/statistics/overview.ts'
+import {
+  causesOf,
+  headlineOf,
+  problemsOf,
+  type ProblemInput,
+  type TroubledDestination,
+} from '../../src/operators/problems/problems.ts'
 import { readingOf, unreadPartitions } from '../../src/operators/statistics/processes.ts'
 
 const now = 1_000_000_000
 const minute = 60_000
 
-const destination = (id: string, health: Partial<Health>, given: object = {}) => ({
+const destination = (
+  id: string,
+  health: Partial<Health>,
+  given: Partial<TroubledDestination> = {},
+): TroubledDestination => ({
   ...{ id, name: id, health: { word: 'delivering', why: null, successRate: 1, ...health } },
-  ...{ pause: null, urls: [], queued: 0, deferred: 0 },
+  ...{ pausedSince: null, urls: [], queued: 0, deferred: 0 },
   ...given,
 })
 
-const overview = (destinations: object[] = [], given: object = {}): Overview =>
-  ({ destinations, lag: 0, retriesOverdueMs: 0, ...given }) as Overview
+const at = (host: string) => ({ urls: [{ host, isWell: false, downSince: null, goneAt: null }] })
 
 /** Everything that must run does, and nothing is wrong. */
 const well = (given: Partial<ProblemInput> = {}): ProblemInput => ({
-  ...{ overview: overview([destination('crm', {})]), ageMs: 1_000, readsCalls: true, unread: [] },
+  ...{ destinations: [destination('crm', {})], nameOf: (id) => id, lag: 0, retriesOverdueMs: 0 },
+  ...{ waiting: null, ageMs: 1_000, readsCalls: true, unread: [] },
   ...{ collector: { isLive: true, seenAt: now }, forwarder: { isLive: true, seenAt: now } },
   ...{
     unaccounted: [],
@@ -62,19 +71,19 @@ const table: [name: string, given: Partial<ProblemInput>, ids: string[]][] = [
   [
     'destinations are in trouble',
     {
-      overview: overview([
-        destination('held', { word: 'held' }, { pause: { since: '2026-01-01T00:00:00Z', until: null } }),
+      destinations: [
+        destination('held', { word: 'held' }, { pausedSince: now - minute }),
         destination('bad', { word: 'failing' }),
         destination('busy', { word: 'asked_to_wait' }),
         destination('off', { word: 'disabled' }),
-      ]),
+      ],
     },
     ['destination:bad:failing', 'destination:busy:asked_to_wait', 'destination:held:held'],
   ],
   [
     'what holds for all destinations is raised once',
     {
-      overview: overview([destination('a', { word: 'not_known' }), destination('b', { word: 'not_known' })]),
+      destinations: [destination('a', { word: 'not_known' }), destination('b', { word: 'not_known' })],
       forwarder: stopped,
     },
     ['no_forwarder'],
@@ -89,10 +98,10 @@ const table: [name: string, given: Partial<ProblemInput>, ids: string[]][] = [
     },
     ['refused:shop:unavailable'],
   ],
-  ['calls wait longer than half a minute', { overview: overview([], { lag: 100 }) }, ['lag']],
-  ['few calls wait', { overview: overview([], { lag: 20 }) }, []],
-  ['calls wait and none is finished', { overview: overview([], { lag: 1 }), pace: 0 }, ['lag']],
-  ['a retry is past due', { overview: overview([], { retriesOverdueMs: 31_000 }) }, ['overdue']],
+  ['calls wait longer than half a minute', { lag: 100 }, ['lag']],
+  ['few calls wait', { lag: 20 }, []],
+  ['calls wait and none is finished', { lag: 1, pace: 0 }, ['lag']],
+  ['a retry is past due', { retriesOverdueMs: 31_000 }, ['overdue']],
   ['calls became nothing', { unaccounted: [{ destinationId: 'crm', count: 3 }] }, ['unaccounted:crm']],
   ['delete calls failed', { failedDeletes: dead('crm', 2) }, ['deletes_failed:crm']],
   ['deliveries failed', { deadLetters: dead('crm', 2) }, ['dead_letters:crm']],
@@ -145,7 +154,7 @@ test('a problem that somebody has seen needs nobody, until it changes or grows',
   assert.equal(isSeen({ deadLetters: dead('crm', 12, now - 10_000) }, letters), false, 'a newer one')
   assert.equal(isSeen({ deadLetters: dead('mail', 1) }, letters), false, 'another destination')
 
-  const failing = { overview: overview([destination('crm', { word: 'failing' as const })]) }
+  const failing = { destinations: [destination('crm', { word: 'failing' })] }
   const since = (at: number | null) => ({
     ...failing,
     badSince: new Map([['crm', { since: at, lookedFrom: now - 60 * minute }]]),
@@ -154,10 +163,10 @@ test('a problem that somebody has seen needs nobody, until it changes or grows',
   assert.equal(isSeen(since(now - 25 * minute), acknowledged), true)
   assert.equal(isSeen(since(null), acknowledged), true, 'since before what was looked through')
   assert.equal(isSeen(since(now - 5 * minute), acknowledged), false, 'it had recovered meanwhile')
-  const down = { overview: overview([destination('crm', { word: 'down' as const })]) }
+  const down = { destinations: [destination('crm', { word: 'down' })] }
   assert.equal(isSeen(down, acknowledged), false, 'it is worse')
 
-  const lag = { overview: overview([], { lag: 1_000 }) }
+  const lag = { lag: 1_000 }
   assert.equal(isSeen(lag, seen('lag', now - 60 * minute)), true)
   assert.equal(
     isSeen(lag, seen('lag', now - 25 * 60 * minute)),
@@ -173,6 +182,50 @@ test('a problem that somebody has seen needs nobody, until it changes or grows',
     well({ deadLetters: [...dead('crm', 40), ...dead('mail', 1)], acknowledgements: letters }),
   )
   assert.equal(headlineOf(one, true), '1 destination needs you')
+})
+
+test('problems of one cause are one row, with the most destinations first, and what nobody has seen before the rest', () => {
+  const tenants = ['a', 'b', 'c'].map((id) => destination(id, { word: 'failing' }, at('shared.example')))
+  const input = well({
+    destinations: [
+      destination('alone', { word: 'failing' }, at('alone.example')),
+      ...tenants,
+      destination('worse', { word: 'gone' }, at('shared.example')),
+      destination('paused', { word: 'held' }, { pausedSince: now - 2 * minute }),
+      destination('other', { word: 'held' }, { pausedSince: now - minute }),
+    ],
+    deadLetters: [...dead('a', 40), ...dead('b', 2)],
+    waiting: new Map([
+      ['a', 100],
+      ['c', 5],
+    ]),
+    acknowledgements: seen('destination:worse:gone', now),
+  })
+  const causes = causesOf(problemsOf(input), input.waiting)
+  assert.deepEqual(
+    causes.map(({ title, destinations, size, waits, problems }) => [
+      title,
+      destinations,
+      size,
+      waits,
+      problems.length,
+    ]),
+    [
+      ['3 destinations at shared.example are failing', 3, null, 105, 3],
+      ['alone is failing', 1, null, 0, 1],
+      ['2 destinations are held', 2, null, 0, 2],
+      ['2 destinations: 42 dead letters, most of them rejected', 2, 42, null, 2],
+      ['worse is gone', 1, null, 0, 1],
+    ],
+  )
+  assert.equal(causes[2]!.since, now - 2 * minute, 'since the first of them')
+  const one = seen('destination:a:failing', now)
+  const [first] = causesOf(problemsOf(well({ destinations: tenants, acknowledgements: one })), null)
+  assert.deepEqual(
+    first!.problems.map(({ destinationId }) => destinationId),
+    ['b', 'c', 'a'],
+    'what nobody has seen comes first',
+  )
 })
 
 test('of what was seen the newest thousand are remembered', () => {

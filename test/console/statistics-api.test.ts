@@ -81,9 +81,10 @@ test('statistics, attempts, users’ calls, processes and audits by the API agre
     ((await ok(200, 'GET', path))[list] as { id: string; health: { word: string } }[]).map(
       (each) => `${each.id} ${each.health.word}`,
     )
-  const words = ['crm delivering', 'mail failing', 'idle idle']
+  const words = ['mail failing', 'crm delivering', 'idle idle']
   await until(async () => (await health('/overview', 'destinations')).join() === words.join(), 30_000)
-  assert.deepEqual(await health('/destinations?health=true', 'data'), words)
+  assert.deepEqual(await health('/overview/destinations', 'data'), words)
+  assert.deepEqual(await health('/destinations?health=true', 'data'), [words[1], words[0], words[2]])
   assert.match(
     (await runCommand(t, deployment, '', 'destinations', 'list', '--health')).stdout,
     /^crm .* delivering .*\nmail .* failing /m,
@@ -97,7 +98,7 @@ test('statistics, attempts, users’ calls, processes and audits by the API agre
   await until(async () => (await system())[0]!.state === 'stopped', 20_000)
   assert.deepEqual(
     await health('/overview', 'destinations'),
-    ['crm not_known', 'mail not_known', 'idle not_known'],
+    ['mail not_known', 'crm not_known', 'idle not_known'],
     'nothing is sent without a forwarder',
   )
 
@@ -128,25 +129,33 @@ test('statistics, attempts, users’ calls, processes and audits by the API agre
   assert.deepEqual([accepted, planned, delivered, deadLettered, sent], [10, 20, 10, 10, 30])
   for (const field of ['accepted', 'refused', 'planned', 'delivered', 'deadLettered', 'attempts', 'failed'])
     assert.equal(sum(together.points, field), together.totals[field], field)
-  const overview = (await ok(200, 'GET', '/overview?window=1h&hours=true')) as unknown as {
+  const overview = (await ok(200, 'GET', '/overview?window=1h')) as unknown as {
     totals: Record<string, number>
-    destinations: { id: string; successRate: number | null; deadLettered: number; hours: object[] }[]
     sources: { id: string; accepted: number }[]
     processes: object
+  }
+  const { data: destinations } = (await ok(
+    200,
+    'GET',
+    '/overview/destinations?window=1h&hours=true',
+  )) as unknown as {
+    data: { id: string; successRate: number | null; deadLettered: number; hours: object[] }[]
   }
   assert.deepEqual(
     [overview.totals.accepted, overview.totals.planned, overview.totals.delivered],
     [10, 20, 10],
   )
   assert.deepEqual(
-    overview.destinations.map(({ id, successRate, deadLettered }) => [id, successRate, deadLettered]),
+    destinations.map(({ id, successRate, deadLettered }) => [id, successRate, deadLettered]),
     [
-      ['crm', 1, 0],
       ['mail', 0, 10],
+      ['crm', 1, 0],
       ['idle', null, 0],
     ],
   )
-  assert.equal(overview.destinations[0]!.hours.length > 0, true)
+  assert.equal(destinations[0]!.hours.length > 0, true)
+  const { lastDay } = (await ok(200, 'GET', '/sources/shop?lastDay=true')) as { lastDay: object }
+  assert.deepEqual(lastDay, { accepted: 10, duplicate: 0, refused: 1, flagged: 0 })
   assert.deepEqual(overview.processes, { live: 0, gone: 0 })
 
   const attempts = await allOf(console, '/attempts?limit=7')
@@ -209,6 +218,10 @@ test('statistics, attempts, users’ calls, processes and audits by the API agre
   assert.equal(rows.length, 10)
   assert.equal((await run('attempts', '--user', 'u-1', '--json')).trim().split('\n').length, 6)
   assert.match(await run('overview', '--window', '1h'), /mail +not known .*0\.00%.*\n/)
+  assert.match(
+    await run('destinations', 'figures', '--window', '1h', '--q', 'MA'),
+    /^DESTINATION .*\nmail +not known .*0\.00%.*\n$/,
+  )
   assert.match(await run('system'), /^PROCESS +STATE /)
   const wrong = await runCommand(t, deployment, '', 'stats', 'total', '--window', 'x', '--step', 'y')
   assert.equal(wrong.status, 2)

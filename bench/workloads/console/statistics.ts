@@ -135,7 +135,7 @@ async function fold(env: Record<string, string>) {
     const p99: Record<string, number> = {}
     for (const path of [
       '/overview',
-      '/overview?window=24h&hours=true',
+      '/overview/destinations?window=24h&hours=true',
       '/destinations/d7/stats?window=1h&step=1m',
       '/destinations/d7/stats?window=1d&step=1m',
       '/attempts',
