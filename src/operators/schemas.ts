@@ -30,16 +30,30 @@ export const pageOf = (item: z.ZodType) =>
  */
 export function page<T extends { id: string }>(
   all: readonly T[],
-  { limit, cursor }: { limit: number; cursor?: string | undefined },
+  asked: AskedPage,
   view: (item: T) => unknown,
-  isShown: (item: T) => boolean = () => true,
+  isShown?: (item: T) => boolean,
 ): ApiAnswer {
+  const { items, next } = cutOf(all, asked, isShown)
+  return { status: 200, body: { data: items.map(view), next } }
+}
+
+interface AskedPage {
+  limit: number
+  cursor?: string | undefined
+}
+
+/** The items of a page, for views that need to look something up for all of them. */
+export function cutOf<T extends { id: string }>(
+  all: readonly T[],
+  { limit, cursor }: AskedPage,
+  isShown: (item: T) => boolean = () => true,
+): { items: T[]; next: string | null } {
   const after = cursor === undefined ? -1 : all.findIndex(({ id }) => id === decodeCursor(cursor))
   if (cursor !== undefined && after < 0) throw wrongCursor()
   const rest = all.slice(after + 1).filter(isShown)
-  const data = rest.slice(0, limit)
-  const next = rest.length > limit ? encodeCursor(data.at(-1)!.id) : null
-  return { status: 200, body: { data: data.map(view), next } }
+  const items = rest.slice(0, limit)
+  return { items, next: rest.length > limit ? encodeCursor(items.at(-1)!.id) : null }
 }
 
 export const encodeCursor = (text: string): string => Buffer.from(text).toString('base64url')

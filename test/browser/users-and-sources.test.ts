@@ -76,7 +76,7 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     const watched = await openPage(t, url, '/sources')
     const { page } = watched
     await page.getByRole('button', { name: 'Change shop' }).click()
-    await page.getByLabel('Name').fill('Mine')
+    await page.getByLabel('Name', { exact: true }).fill('Mine')
     await console.ok(200, 'PATCH', '/sources/shop', { name: 'Theirs' })
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('it was changed meanwhile').waitFor()

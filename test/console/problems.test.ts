@@ -23,11 +23,9 @@ const destination = (
   given: Partial<TroubledDestination> = {},
 ): TroubledDestination => ({
   ...{ id, name: id, health: { word: 'delivering', why: null, successRate: 1, ...health } },
-  ...{ pausedSince: null, urls: [], queued: 0, deferred: 0 },
+  ...{ pausedSince: null, host: `${id}.example`, urls: [], queued: 0, deferred: 0 },
   ...given,
 })
-
-const at = (host: string) => ({ urls: [{ host, isWell: false, downSince: null, goneAt: null }] })
 
 /** Everything that must run does, and nothing is wrong. */
 const well = (given: Partial<ProblemInput> = {}): ProblemInput => ({
@@ -185,12 +183,14 @@ test('a problem that somebody has seen needs nobody, until it changes or grows',
 })
 
 test('problems of one cause are one row, with the most destinations first, and what nobody has seen before the rest', () => {
-  const tenants = ['a', 'b', 'c'].map((id) => destination(id, { word: 'failing' }, at('shared.example')))
+  const tenants = ['a', 'b', 'c'].map((id) =>
+    destination(id, { word: 'failing' }, { host: 'shared.example' }),
+  )
   const input = well({
     destinations: [
-      destination('alone', { word: 'failing' }, at('alone.example')),
+      destination('alone', { word: 'failing' }, { host: 'alone.example' }),
       ...tenants,
-      destination('worse', { word: 'gone' }, at('shared.example')),
+      destination('worse', { word: 'gone' }, { host: 'shared.example' }),
       destination('paused', { word: 'held' }, { pausedSince: now - 2 * minute }),
       destination('other', { word: 'held' }, { pausedSince: now - minute }),
     ],

@@ -76,6 +76,46 @@ export const operators: readonly Mutation[] = [
     },
   },
   {
+    id: 'the-overview-is-as-long-as-there-are-destinations',
+    file: 'src/operators/statistics/overview.ts',
+    find: "inOrder(all, 'worst').slice(0, maxOverviewRows)",
+    replace: "inOrder(all, 'worst')",
+    test: {
+      file: 'console/many-destinations.test.ts',
+      name: 'with 100,000 destinations in trouble, overview and problems take 50 KB at most, and say how many are left out',
+    },
+  },
+  {
+    id: 'each-destination-is-a-cause',
+    file: 'src/operators/problems/problems.ts',
+    find: "[word, why === 'no_token' ? why : '', host]",
+    replace: '[word, id, host]',
+    test: {
+      file: 'console/problems.test.ts',
+      name: 'problems of one cause are one row, with the most destinations first, and what nobody has seen before the rest',
+    },
+  },
+  {
+    id: 'pages-of-destinations-overlap',
+    file: 'src/operators/statistics/overview-operations.ts',
+    find: 'standings.slice(skip, end)',
+    replace: 'standings.slice(Math.max(0, skip - 1), end)',
+    test: {
+      file: 'console/many-destinations.test.ts',
+      name: 'destinations are filtered and sorted by the server, and pages have each of them once',
+    },
+  },
+  {
+    id: 'what-was-not-known-is-nothing',
+    file: 'src/web/components/plot-parts.ts',
+    find: '<= knownFrom ? null : value',
+    replace: '<= knownFrom ? 0 : value',
+    test: {
+      file: 'web/plot-parts.test.ts',
+      name: 'a plot draws nothing before anything was known, and what is not over yet apart from what is',
+    },
+  },
+  {
     id: 'delivering-without-a-forwarder',
     file: 'src/core/statistics/health.ts',
     find: "if (reading === 'no_forwarder') return",

@@ -4,6 +4,7 @@ import { openConsoleServer } from '../../src/console/server.ts'
 import { maxUrlLength } from '../../src/core/delivery/endpoint-url.ts'
 import { maxUrls } from '../../src/core/settings/destination-rules.ts'
 import type { Destination } from '../../src/core/settings/settings.ts'
+import type { Infrastructure } from '../../src/operators/infrastructure/infrastructure.ts'
 import { operations } from '../../src/operators/operations.ts'
 import type { ConsoleServices } from '../../src/operators/services.ts'
 import type {
@@ -30,15 +31,18 @@ export function servicesOfMany({ count, isLong = false, now = Date.now() }: Many
   const isBad = (index: number) => isLong || index % 7 === 0
   const destinations = ids.map((id, index): [string, Destination] => {
     const base = `https://${isLong ? `host-${index}` : 'shared'}.example/${id}/`
-    const urls = Array.from({ length: isLong ? maxUrls : 1 }, (_, number) => ({
-      ...like!.urls[0]!,
-      id: `u${number + 1}`,
-      url: isLong ? base.padEnd(maxUrlLength, 'x') : base,
-    }))
+    const urlsOf = () =>
+      Array.from({ length: isLong ? maxUrls : 1 }, (_, number) => ({
+        ...like!.urls[0]!,
+        id: `u${number + 1}`,
+        url: isLong ? base.padEnd(maxUrlLength, 'x') : base,
+      }))
     const name = isLong ? `${id} `.padEnd(200, 'ü') : `Name of ${id}`
     const pause =
       !isBad(index) && index % 11 === 0 ? { id: 'pause', since: now - 600_000, until: null } : null
-    return [id, { ...like!, id, name, urls, pause }]
+    // Made when somebody looks: 100,000 times five long ones are a gigabyte.
+    const made = { ...like!, id, name, pause }
+    return [id, Object.defineProperty(made, 'urls', { get: urlsOf, enumerable: true })]
   })
   const state = { ...services.settings.state, destinations: new Map(destinations) }
   const counts = new Map(
@@ -97,8 +101,23 @@ export function servicesOfMany({ count, isLong = false, now = Date.now() }: Many
     settings: { ...services.settings, state },
     statistics: async () => ({ ...((await services.statistics()) as object), ...store }) as StatisticsStore,
     heldKeptMs: async () => 86_400_000,
+    audits: async () => ({ outcome: null, isRunning: false, last: () => null }),
+    infrastructure: { show: async () => infrastructure },
     now: () => now,
   } as unknown as ConsoleServices
+}
+
+const infrastructure: Infrastructure = {
+  at: new Date(0).toISOString(),
+  kafka: {
+    ...{ problem: null, addresses: ['kafka:9092'], clusterId: 'c' },
+    brokers: [1, 2, 3].map((id) => ({ id, host: `kafka-${id}`, port: 9_092, isController: id === 1 })),
+  },
+  registry: { problem: null, url: 'http://registry', subjects: [{ subject: 'calls', schemaId: 1 }] },
+  topics: ['calls', 'retries', 'deliveries', 'settings'].map((name) => ({
+    ...{ name, exists: true, partitions: 6, copies: 3, underReplicated: 0, withoutLeader: 0 },
+    ...{ cleanupPolicy: 'delete', retentionMs: 86_400_000, maxMessageBytes: 1_048_576, problems: [] },
+  })),
 }
 
 /** The real console over them. */

@@ -106,9 +106,8 @@ function troubledDestination({ destination, health, live, counts }: Standing): T
   return {
     ...{ id, name, health: health.all, pausedSince: pause?.since ?? null },
     ...{ queued: queuedOf(live), deferred: counts.deferred ?? 0 },
+    host: hostOf((urls.length > 1 && urls.find((url) => !isWell(health.ofUrl(url.id)))) || urls[0]!),
     urls: urls.map((url) => ({
-      host: hostOf(url.url),
-      isWell: isWell(health.ofUrl(url.id)),
       downSince: live.get(url.id)?.downSince ?? null,
       goneAt: url.goneAt,
     })),
@@ -116,7 +115,7 @@ function troubledDestination({ destination, health, live, counts }: Standing): T
 }
 
 /** As far as it is known before holes are filled. */
-const hostOf = (url: string): string => /^\w+:\/\/([^/?#]*)/.exec(url)?.[1] ?? ''
+const hostOf = ({ url }: { url: string }): string => /^\w+:\/\/([^/?#]*)/.exec(url)?.[1] ?? ''
 
 /** Within the period, of those that were for no destination. */
 const lostRecordsOf = (store: StatisticsStore, { from, to }: { from: number; to: number }): number =>

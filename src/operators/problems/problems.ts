@@ -67,7 +67,9 @@ export interface TroubledDestination {
   health: Health
   /** Since when it is paused; null where it is not. */
   pausedSince: number | null
-  urls: readonly { host: string; isWell: boolean; downSince: number | null; goneAt: number | null }[]
+  /** Of the first of its URLs that is not well. */
+  host: string
+  urls: readonly { downSince: number | null; goneAt: number | null }[]
   queued: number
   /** Within the last hour. */
   deferred: number
@@ -227,7 +229,7 @@ function* destinationsInTrouble({ destinations, badSince }: ProblemInput): Gener
     // What holds for all of them is raised once.
     ({ health: { word, why } }) => !isWell({ word }) && word !== 'not_known' && why !== 'partitions_unread',
   )
-  for (const { id, name, health, pausedSince, urls } of troubled.toSorted(
+  for (const { id, name, health, pausedSince, host, urls } of troubled.toSorted(
     (a, b) => healthRank(a.health) - healthRank(b.health),
   )) {
     const { word, why } = health
@@ -241,7 +243,6 @@ function* destinationsInTrouble({ destinations, badSince }: ProblemInput): Gener
             ? latest(downSince)
             : (badSince.get(id)?.since ?? null)
     // Tenants often have their endpoints at one host: what is wrong with it is one cause.
-    const host = (urls.find((url) => !url.isWell) ?? urls[0])?.host
     const cause = word === 'held' ? [word] : [word, why === 'no_token' ? why : '', host]
     yield {
       ...{ id: `destination:${id}:${word}`, kind: 'destination', ...nothingMore, destinationId: id, since },

@@ -8,7 +8,7 @@ import { PostriderError } from '../../errors.ts'
 import { operation, type ApiAnswer, type Operation } from '../operation.ts'
 import { healthsOf, type DestinationHealth } from '../statistics/overview.ts'
 import { lastMinutes, sumsBetween } from '../statistics/series.ts'
-import { page, pageOf, pageQuery, checkTag, requestKey, tagOf } from '../schemas.ts'
+import { cutOf, pageOf, pageQuery, checkTag, requestKey, tagOf } from '../schemas.ts'
 import type { ConsoleServices } from '../services.ts'
 
 export const idText = '1-64 of a-z, 0-9, "_" and "-"; never changed or reused'
@@ -70,11 +70,12 @@ export function listAndCreate<T extends { id: string; name: string }, C extends 
       async handle({ query }, services) {
         const { state } = services.settings
         const all = [...kind.all(state).values()]
-        const facts = await shownFacts(all, services, query)
         const text = query.q?.toLowerCase() ?? ''
         const isShown = (item: T) =>
           (kind.isListed?.(item) ?? true) && `${item.id}\n${item.name}`.toLowerCase().includes(text)
-        return page(all, query, (item) => kind.view(item, state, facts), isShown)
+        const { items, next } = cutOf(all, query, isShown)
+        const facts = await shownFacts(items, services, query)
+        return { status: 200, body: { data: items.map((item) => kind.view(item, state, facts)), next } }
       },
     }),
     operation({
@@ -131,20 +132,21 @@ const factsQuery = ({ facts }: { facts?: keyof typeof factQueries }): object =>
 
 /** What views of these need to know: Kafka is asked only where a pause is shown, statistics read only for what is asked for. */
 export async function shownFacts(
-  shown: readonly object[],
+  shown: readonly { id: string }[],
   { heldKeptMs, statistics, settings, callsTopic, now }: ConsoleServices,
   query: object = {},
 ): Promise<ShownFacts> {
   const isPaused = shown.some((item) => 'pause' in item && item.pause !== null)
   const isAsked = (name: string) => (query as Record<string, unknown>)[name] === true
-  const destinations = [...settings.state.destinations.values()]
+  const ids = shown.map(({ id }) => id)
+  const destinations = ids.flatMap((id) => settings.state.destinations.get(id) ?? [])
   return {
     heldKeptMs: isPaused ? await heldKeptMs() : null,
     healths: isAsked('health')
       ? healthsOf({ store: await statistics(), callsTopic, now: now() }, destinations)
       : null,
     lastDay: isAsked('lastDay')
-      ? sumsBetween(await statistics(), 'source', lastMinutes(24 * spanMs.hour, now()))
+      ? sumsBetween(await statistics(), 'source', lastMinutes(24 * spanMs.hour, now()), ids)
       : null,
   }
 }

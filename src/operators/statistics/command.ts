@@ -66,6 +66,12 @@ const stepNames: Partial<Record<keyof Pipeline, string>> = {
   deadLettered: 'dead',
 }
 
+const pipelineTable = (pipeline: Pipeline): string =>
+  table(
+    [...incoming, ...outgoing].map((step) => stepNames[step] ?? step),
+    [[...incoming, ...outgoing].map((step) => pipeline[step] ?? 'not known')],
+  )
+
 export function destinationPage(stats: DestinationStats & { pipeline: Pipeline }): string {
   const { destinationId, totals, points, pipeline } = stats
   const line = (name: string, values: number[]) =>
@@ -83,10 +89,7 @@ export function destinationPage(stats: DestinationStats & { pipeline: Pipeline }
       ),
     ].join('\n'),
     deliveriesTable('', [['in all', totals]]),
-    table(
-      [...incoming, ...outgoing].map((step) => stepNames[step] ?? step),
-      [[...incoming, ...outgoing].map((step) => pipeline[step] ?? 'not known')],
-    ),
+    pipelineTable(pipeline),
   ]
   const reasons = [
     ...reasonsOf('skipped', totals.skipReasons),
@@ -145,8 +148,8 @@ export function sourcePage(stats: SourceStats): string {
   return parts.join('\n\n')
 }
 
-export function totalPage(stats: TotalStats): string {
-  const { totals, points } = stats
+export function totalPage(stats: TotalStats & { pipeline: Pipeline }): string {
+  const { totals, points, pipeline } = stats
   const line = (name: string, field: 'accepted' | 'delivered' | 'failed') => {
     const values = points.map((point) => point[field])
     return `${name.padEnd(9)} |${sparkline(values)}| at most ${Math.max(...values, 0)} per point`
@@ -156,6 +159,7 @@ export function totalPage(stats: TotalStats): string {
     [line('accepted', 'accepted'), line('delivered', 'delivered'), line('failed', 'failed')].join('\n'),
     table(collectedFields, [collectedFields.map((field) => totals[field])]),
     deliveriesTable('', [['in all', totals]]),
+    pipelineTable(pipeline),
   ].join('\n\n')
 }
 

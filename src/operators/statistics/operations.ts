@@ -3,10 +3,10 @@ import { RequestRefused, wrongField } from '../check.ts'
 import { operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
 import { attemptBuckets } from '../../core/ledger/tally.ts'
-import { movesOf, pipelineOf, type PipelineFacts } from '../../core/statistics/pipeline.ts'
+import { movesOf, pipelineOf, type Pipeline, type PipelineFacts } from '../../core/statistics/pipeline.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { maxPoints, pointsOf, type AskedPeriod, type Points } from '../../core/statistics/rollup.ts'
-import { deliveryFields } from '../../core/statistics/views.ts'
+import { deliveryFields, type DeliveryCounts } from '../../core/statistics/views.ts'
 import { periodBounds, periodShape } from '../dead-letters/filter.ts'
 import { destinationKind } from '../destinations/destinations.ts'
 import { idParams, settingIn } from '../settings/setting-operations.ts'
@@ -29,6 +29,7 @@ import {
   totalStats,
   type StatisticsStore,
 } from './series.ts'
+import type { WaitingInTiers } from './waiting.ts'
 
 export const count = z.number().int()
 const rate = z.number().nullable()
@@ -249,29 +250,29 @@ const headShape = {
   ...reachShape,
 }
 
+const pipelineSchema = z
+  .object({
+    planned: count.describe('Looked at for the first time.'),
+    sentAgain: count.describe('Came in by replays, and is not counted otherwise here.'),
+    waitedBefore: known.describe('In retry tiers when the period began.'),
+    delivered: count,
+    waiting: known.describe('In retry tiers, counted there.'),
+    deadLettered: count.describe('Less what replays sent again.'),
+    held: count.describe('Less what was sent after its pause, or erased.'),
+    skipped: count,
+    erased: count,
+    unaccounted: known.describe(
+      'What came in less what became of it: an audit names the offsets. Null: not known, or not sure while retries move.',
+    ),
+  })
+  .describe('Each step counted by itself. Null: what waits could not be counted, as there is too much of it.')
+
 export const destinationStatsSchema = z
   .object({
     destinationId: z.string(),
     ...headShape,
     totals: z.object({ ...deliveryShape, ...attemptShape, ...reasonsShape, urls: z.array(urlSchema) }),
-    pipeline: z
-      .object({
-        planned: count.describe('Looked at for the first time.'),
-        sentAgain: count.describe('Came in by replays, and is not counted otherwise here.'),
-        waitedBefore: known.describe('In retry tiers when the period began.'),
-        delivered: count,
-        waiting: known.describe('In retry tiers, counted there.'),
-        deadLettered: count.describe('Less what replays sent again.'),
-        held: count.describe('Less what was sent after its pause, or erased.'),
-        skipped: count,
-        erased: count,
-        unaccounted: known.describe(
-          'What came in less what became of it: an audit names the offsets. Null: not known, or not sure while retries move.',
-        ),
-      })
-      .describe(
-        'Each step counted by itself. Null: what waits could not be counted, as there is too much of it.',
-      ),
+    pipeline: pipelineSchema,
     points: z.array(z.object({ at: z.string(), ...deliveryShape, ...attemptShape })),
   })
   .meta({ id: 'DestinationStats' })
@@ -295,6 +296,7 @@ export const totalStatsSchema = z
     ...headShape,
     totals: z.object(totalShape),
     points: z.array(z.object({ at: z.string(), ...totalShape })),
+    pipeline: pipelineSchema.describe('Of all destinations together.'),
   })
   .meta({ id: 'TotalStats' })
 
@@ -311,9 +313,25 @@ export const statsOperations: Operation[] = [
       'count records that were for no destination.',
     query: periodQuery,
     success: { status: 200, description: 'Totals and points.', schema: totalStatsSchema },
-    async handle({ query }, { statistics, now }) {
+    async handle({ query }, { settings, statistics, waiting, now }) {
       const period = periodOf(query, now())
-      return { status: 200, body: totalStats(await statistics(), period) }
+      const found = await waiting.counts()
+      const store = await statistics()
+      const stats = totalStats(store, period)
+      // Those are of records that were for no destination.
+      const others = destinationStats(store, '', period).totals
+      const counts = { ...stats.totals }
+      for (const field of deliveryFields) counts[field] -= others[field]
+      const waits = found && [...found.values()].reduce((sum, each) => sum + each, 0)
+      const facts = { counts, waiting: period.to < now() ? null : waits }
+      const pipeline = pipelineOf({
+        ...facts,
+        ...replayedOf(settings.state, store, null, period.from, now()),
+      })
+      return {
+        status: 200,
+        body: { ...stats, pipeline: { ...pipeline, ...sureOf(waiting, '', period, pipeline, counts) } },
+      }
     },
   }),
   operation({
@@ -340,16 +358,8 @@ export const statsOperations: Operation[] = [
         waiting: period.to < now() ? null : counts && (counts.get(id) ?? 0),
         ...replayedOf(settings.state, store, id, period.from, now()),
       })
-      const { unaccounted } = pipeline
-      const sure =
-        unaccounted !== null && pipeline.waiting !== null
-          ? waiting.sure(
-              `${id} ${period.to - period.from}`,
-              unaccounted,
-              movesOf(stats.totals, pipeline.waiting),
-            )
-          : null
-      return { status: 200, body: { ...stats, pipeline: { ...pipeline, unaccounted: sure } } }
+      const sure = sureOf(waiting, id, period, pipeline, stats.totals)
+      return { status: 200, body: { ...stats, pipeline: { ...pipeline, ...sure } } }
     },
   }),
   operation({
@@ -376,11 +386,24 @@ export const statsOperations: Operation[] = [
 /** As long as single dead letters are told apart for sure, in ms. */
 const deadLettersKnownMs = 8 * 86_400_000
 
-/** What replays have taken out of the steps in which it was. */
+/** What is unaccounted, as far as it is sure. @param id of a destination; empty for all together */
+function sureOf(
+  waiting: Pick<WaitingInTiers, 'sure'>,
+  id: string,
+  { from, to }: Points,
+  pipeline: Pipeline,
+  counts: DeliveryCounts,
+): Pick<Pipeline, 'unaccounted'> {
+  const { unaccounted, waiting: waits } = pipeline
+  if (unaccounted === null || waits === null) return { unaccounted: null }
+  return { unaccounted: waiting.sure(`${id} ${to - from}`, unaccounted, movesOf(counts, waits)) }
+}
+
+/** What replays have taken out of the steps in which it was. @param id null: of all destinations */
 function replayedOf(
   { replays }: SettingsState,
   store: StatisticsStore,
-  id: string,
+  id: string | null,
   from: number,
   now: number,
 ): Pick<PipelineFacts, 'heldSent' | 'heldErased' | 'openDeadLetters'> {
@@ -389,12 +412,14 @@ function replayedOf(
       pauseId !== null &&
       deadLetters === null &&
       'destinationId' in job &&
-      job.destinationId === id &&
+      (id === null || job.destinationId === id) &&
       changedAt >= from,
   )
   const sum = (field: 'held' | 'erased') =>
     ofPauses.reduce((total, { totals }) => total + (totals?.[field] ?? 0), 0)
-  const open = store.deadLetters({ since: from }).filter(({ destinationId }) => destinationId === id)
+  const open = store
+    .deadLetters({ since: from })
+    .filter(({ destinationId }) => (id === null ? destinationId !== '' : destinationId === id))
   return {
     heldSent: sum('held'),
     heldErased: sum('erased'),

@@ -3,6 +3,7 @@ import { parseDuration, isoOrNull } from '../../core/duration.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
 import { healthWords, type HealthWord } from '../../core/statistics/health.ts'
 import { wrongField } from '../check.ts'
+import type { AuditRuns } from '../audit/runs.ts'
 import { maxIds } from '../dead-letters/filter.ts'
 import { operation, type Operation } from '../operation.ts'
 import { encodeCursor, pageOf, pageQuery, skipOf } from '../schemas.ts'
@@ -120,6 +121,16 @@ export const overviewSchema = z
       .nullable()
       .describe('For how long the retry that is most overdue has been due; null if not known.'),
     processes: z.object({ live: count, gone: count }),
+    audit: z
+      .object({
+        isRunning: z.boolean(),
+        last: z
+          .object({ ok: z.boolean(), at: z.string(), faults: count })
+          .nullable()
+          .describe('The last verdict on whether every call is accounted for; null where none is known.'),
+      })
+      .nullable()
+      .describe('Null for a limited token: an audit is of everything.'),
     byHealth: z
       .object(
         Object.fromEntries(healthWords.map((word) => [word, count])) as Record<HealthWord, typeof count>,
@@ -176,11 +187,12 @@ export const overviewOperations: Operation[] = [
     summary: 'How all of it is now: rates, backlog, the destinations in most trouble',
     query: z.strictObject(windowQuery),
     success: { status: 200, description: 'The present state.', schema: overviewSchema },
-    async handle({ query }, { settings: { state }, statistics, callsTopic, now }) {
+    async handle({ query, caller }, { settings: { state }, statistics, audits, callsTopic, now }) {
       const windowMs = windowOf(query)
       const store = await statistics()
-      const body = overviewOf({ store, settings: state, callsTopic, now: now(), windowMs })
-      return { status: 200, body }
+      const overview = overviewOf({ store, settings: state, callsTopic, now: now(), windowMs })
+      const audit = caller.only === null ? auditOf(await audits()) : null
+      return { status: 200, body: { ...overview, audit } }
     },
   }),
   operation({
@@ -217,7 +229,8 @@ export const overviewOperations: Operation[] = [
       const windowMs = windowOf(query)
       const skip = skipOf(query.cursor)
       const input = { store: await statistics(), settings: state, callsTopic, now: now(), windowMs }
-      const standings = inOrder(standingsOf(input).all.filter(isAskedFor(query)), query.sort)
+      const ids = query.id ? [...new Set(query.id)] : null
+      const standings = inOrder(standingsOf(input, ids).all.filter(isAskedFor(query)), query.sort)
       const end = skip + query.limit
       return {
         status: 200,
@@ -231,16 +244,23 @@ export const overviewOperations: Operation[] = [
   }),
 ]
 
+const auditOf = (runs: AuditRuns) => ({
+  isRunning: runs.isRunning,
+  last: runs.outcome && {
+    ok: runs.outcome.ok,
+    at: new Date(runs.outcome.at).toISOString(),
+    faults: runs.last()?.report.faults.length ?? 0,
+  },
+})
+
 interface Chosen {
-  id?: string[] | undefined
   q?: string | undefined
   health?: HealthWord[] | undefined
 }
 
-function isAskedFor({ id: ids, q, health: words }: Chosen): (standing: Standing) => boolean {
-  const [wanted, text] = [ids && new Set(ids), q?.toLowerCase()]
+function isAskedFor({ q, health: words }: Chosen): (standing: Standing) => boolean {
+  const text = q?.toLowerCase()
   return ({ destination: { id, name }, health }) =>
-    (wanted === undefined || wanted.has(id)) &&
     (text === undefined || `${id}\n${name}`.toLowerCase().includes(text)) &&
     (words === undefined || words.includes(health.all.word))
 }

@@ -55,15 +55,22 @@ export interface Standing {
   counts: RollupCounts
 }
 
-/** Of all destinations, in the order of their creation, with the counts by subject that they were taken from. */
-export function standingsOf({ store, settings, callsTopic, now, windowMs }: OverviewInput): {
-  all: Standing[]
-  sums: Map<string, RollupCounts>
-} {
+/**
+ * In the order of their creation, with the counts by subject that they were taken from.
+ *
+ * @param ids of these; unless given, of all destinations
+ */
+export function standingsOf(
+  { store, settings, callsTopic, now, windowMs }: OverviewInput,
+  ids: readonly string[] | null = null,
+): { all: Standing[]; sums: Map<string, RollupCounts> } {
   const endpoints = liveEndpoints(store.processes(), now)
-  const destinations = [...settings.destinations.values()]
+  const destinations =
+    ids === null
+      ? [...settings.destinations.values()]
+      : ids.flatMap((id) => settings.destinations.get(id) ?? [])
   const healths = healthsOf({ store, callsTopic, now }, destinations, endpoints)
-  const sums = sumsBetween(store, 'destination', lastMinutes(windowMs, now))
+  const sums = sumsBetween(store, 'destination', lastMinutes(windowMs, now), ids)
   const all = destinations.map((destination): Standing => {
     const { id } = destination
     const live = endpoints.get(id) ?? noPacing
@@ -307,15 +314,16 @@ export interface DestinationHealth {
   withoutToken: WithoutToken | null
 }
 
-/** How each destination is now, by id, whatever period is asked for. */
+/** How each of these destinations is now, by id, whatever period is asked for. */
 export function healthsOf(
   { store, callsTopic, now }: Pick<OverviewInput, 'store' | 'callsTopic' | 'now'>,
   destinations: readonly Destination[],
   endpoints = liveEndpoints(store.processes(), now),
 ): Map<string, DestinationHealth> {
   const reading = readingOf(store.processes(), { callsTopic, asOf: store.reach().asOf, now })
+  const ids = destinations.map(({ id }) => id)
   const [judged, atMost] = [judgedMs, judgedAtMostMs].map((windowMs) =>
-    sumsBetween(store, 'destination', lastMinutes(windowMs, now)),
+    sumsBetween(store, 'destination', lastMinutes(windowMs, now), ids),
   )
   return new Map(
     destinations.map(({ id, enabled, pause, urls }) => {

@@ -96,25 +96,50 @@ export type TotalStats = ReturnType<typeof totalStats>
 export type DestinationStats = ReturnType<typeof destinationStats>
 export type SourceStats = ReturnType<typeof sourceStats>
 
-/** By id, sums of a period of whole minutes; of its whole hours those are read. */
+/** As many are read by themselves. Of more, all are read at once. */
+const maxReadSingly = 50
+
+/** By id, sums of a period of whole minutes; of its whole hours those are read. @param ids of these at least; unless given, of all */
 export function sumsBetween(
   store: StatisticsStore,
   kind: RollupSubject['kind'],
   { from, to }: { from: number; to: number },
+  ids: readonly string[] | null = null,
 ): Map<string, RollupCounts> {
+  const sumsOf = (period: RollupPeriod) =>
+    ids !== null && ids.length <= maxReadSingly
+      ? singleSums(store, kind, ids, period)
+      : store.sums(kind, period)
   const firstHour = Math.ceil(from / spanMs.hour) * spanMs.hour
   const lastHour = Math.floor(to / spanMs.hour) * spanMs.hour
-  if (firstHour >= lastHour) return store.sums(kind, { span: 'minute', from, to })
-  const sums = store.sums(kind, { span: 'hour', from: firstHour, to: lastHour })
+  if (firstHour >= lastHour) return sumsOf({ span: 'minute', from, to })
+  const sums = sumsOf({ span: 'hour', from: firstHour, to: lastHour })
   for (const [start, end] of [
     [from, firstHour],
     [lastHour, to],
   ] as const)
-    for (const [id, counts] of store.sums(kind, { span: 'minute', from: start, to: end })) {
+    for (const [id, counts] of sumsOf({ span: 'minute', from: start, to: end })) {
       const sum = sums.get(id) ?? {}
       addRollup(sum, counts)
       sums.set(id, sum)
     }
+  return sums
+}
+
+function singleSums(
+  store: StatisticsStore,
+  kind: RollupSubject['kind'],
+  ids: readonly string[],
+  period: RollupPeriod,
+): Map<string, RollupCounts> {
+  const sums = new Map<string, RollupCounts>()
+  for (const id of ids) {
+    const points = store.series({ kind, id }, period)
+    if (points.length === 0) continue
+    const sum: RollupCounts = {}
+    for (const { counts } of points) addRollup(sum, counts)
+    sums.set(id, sum)
+  }
   return sums
 }
 

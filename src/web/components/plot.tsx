@@ -1,12 +1,18 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { absoluteText, countOf } from './figures.ts'
+import { partsOfLine, type KnownPoints } from './plot-parts.ts'
 
 export interface PlotSeries {
   label: string
   /** A custom property of the style sheet, such as `--good`. */
   color: string
   values: readonly (number | null)[]
+}
+
+export interface PlotMark {
+  at: number
+  text: string
 }
 
 interface PlotProps {
@@ -16,6 +22,11 @@ interface PlotProps {
   /** Epoch ms. */
   times: readonly number[]
   series: readonly PlotSeries[]
+  known: KnownPoints
+  /** What happened, drawn as lines across: epoch ms, and what it was. */
+  marks?: readonly PlotMark[]
+  /** A part was chosen by dragging over it, epoch ms. */
+  choose?: (from: number, to: number) => void
   /** A value as text: of the axis and the legend. */
   format: (value: number) => string
   height?: number
@@ -24,12 +35,19 @@ interface PlotProps {
 const darkScheme = window.matchMedia('(prefers-color-scheme: dark)')
 
 /** Lines over time; what draws them is loaded with the first one. Drawn again when its size or the colour scheme changes; new values only move the lines. */
-export function Plot({ title, summary, times, series, format, height = 160 }: PlotProps) {
+export function Plot(props: PlotProps) {
+  const { title, summary, times, series, known, marks = [], height = 160 } = props
   const frame = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
-  const data = [times.map((at) => at / 1_000), ...series.map(({ values }) => values)] as uPlot.AlignedData
-  const newest = useRef(data)
-  newest.current = data
+  const lines = series.map(({ values }) => partsOfLine(times, values, known, Date.now()))
+  // What is not over yet is dashed: it comes behind all that is.
+  const data = [
+    times.map((at) => at / 1_000),
+    ...lines.map(({ over }) => over),
+    ...lines.map(({ open }) => open),
+  ] as uPlot.AlignedData
+  const newest = useRef({ data, props })
+  newest.current = { data, props }
   const shape = series.map(({ label, color }) => `${label} ${color}`).join()
 
   useEffect(() => {
@@ -39,7 +57,8 @@ export function Plot({ title, summary, times, series, format, height = 160 }: Pl
       const { default: Drawn } = await import('uplot')
       if (isOver) return
       plot.current?.destroy()
-      plot.current = new Drawn(optionsOf(element, { series, format, height }), newest.current, element)
+      const drawn = () => newest.current.props
+      plot.current = new Drawn(optionsOf(element, drawn, height), newest.current.data, element)
     }
     void draw()
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height }))
@@ -53,20 +72,26 @@ export function Plot({ title, summary, times, series, format, height = 160 }: Pl
       plot.current = null
     }
   }, [shape, height])
-  useEffect(() => plot.current?.setData(data), [JSON.stringify(data)])
+  useEffect(() => plot.current?.setData(data), [JSON.stringify([data, marks])])
 
   return (
     <figure class="plot">
       <figcaption>{title}</figcaption>
-      <div ref={frame} role="img" aria-label={summary} />
+      <div
+        ref={frame}
+        role="img"
+        aria-label={[
+          summary,
+          ...marks.map(({ at, text }) => `${absoluteText(at).slice(11, 19)}: ${text}.`),
+        ].join(' ')}
+      />
     </figure>
   )
 }
 
-function optionsOf(
-  element: HTMLElement,
-  { series, format, height }: Pick<PlotProps, 'series' | 'format' | 'height'>,
-): uPlot.Options {
+/** @param drawn what it is drawn from, as it is now */
+function optionsOf(element: HTMLElement, drawn: () => PlotProps, height: number): uPlot.Options {
+  const { series, format, choose } = drawn()
   const styles = getComputedStyle(element)
   const colorOf = (name: string) => resolved(element, styles.getPropertyValue(name))
   const axis: uPlot.Axis = {
@@ -77,9 +102,13 @@ function optionsOf(
   }
   return {
     width: element.clientWidth,
-    height: height!,
+    height,
     padding: [8, 18, 0, 0],
-    cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
+    cursor: { y: false, drag: { x: choose !== undefined, y: false, setScale: false }, points: { size: 6 } },
+    hooks: {
+      draw: [(plot) => drawMarks(plot, drawn().marks ?? [], colorOf('--line-strong'))],
+      setSelect: [(plot) => chooseSelected(plot, drawn())],
+    },
     scales: { y: { range: (_, _low, high) => [0, Math.max(high * 1.1, 4)] } },
     axes: [
       { ...axis, size: 24, space: 64, grid: { show: false }, values: timeValues },
@@ -90,15 +119,54 @@ function optionsOf(
         label: '',
         value: (_, seconds) => (seconds === null ? '' : absoluteText(seconds * 1_000).slice(0, 16)),
       },
-      ...series.map(({ label, color }) => ({
+      ...series.map(({ label, color }, index) => ({
         label,
         stroke: colorOf(color),
         width: 1.5,
         points: { size: 4 },
-        value: (_: uPlot, value: number | null) => (value === null ? '' : format(value)),
+        value: (plot: uPlot, over: number | null, _: number, at: number | null) => {
+          const value = over ?? (at === null ? null : (plot.data[1 + series.length + index]?.[at] ?? null))
+          return value === null ? '' : format(value)
+        },
+      })),
+      // Its legend is that of what is over.
+      ...series.map(({ color }) => ({
+        class: 'plot-open',
+        stroke: colorOf(color),
+        width: 1.5,
+        dash: [3, 3],
+        points: { show: false },
       })),
     ],
   }
+}
+
+/** A line across for each. */
+function drawMarks({ ctx, bbox, valToPos }: uPlot, marks: readonly PlotMark[], color: string): void {
+  ctx.save()
+  ctx.strokeStyle = color
+  ctx.lineWidth = devicePixelRatio
+  ctx.setLineDash([2 * devicePixelRatio, 2 * devicePixelRatio])
+  for (const { at } of marks) {
+    const x = valToPos(at / 1_000, 'x', true)
+    if (x < bbox.left || x > bbox.left + bbox.width) continue
+    ctx.beginPath()
+    ctx.moveTo(x, bbox.top)
+    ctx.lineTo(x, bbox.top + bbox.height)
+    ctx.stroke()
+  }
+  ctx.restore()
+}
+
+/** Pixels of a drag that is none but a click. */
+const minDrag = 6
+
+function chooseSelected(plot: uPlot, { choose }: PlotProps): void {
+  const { left, width } = plot.select
+  if (!choose || width < minDrag) return
+  const at = (pixel: number) => plot.posToVal(pixel, 'x') * 1_000
+  choose(at(left), at(left + width))
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
 }
 
 /** Midnights by their date, all others by their time. */

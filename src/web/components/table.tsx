@@ -174,14 +174,15 @@ export function usePage<R extends ListRoute>(
   const isFollowed = follows === 'all' || (follows === 'first' && cursor === null)
   const paged = { ...asked, query: { ...asked.query, limit, cursor } }
   const live = useLive(route, paged, isFollowed ? 10_000 : 0)
-  const before = useRef<Live<Routes[R]> | null>(null)
+  const before = useRef<{ id: string | undefined; live: Live<Routes[R]> } | null>(null)
   useEffect(() => {
     if (version > 0) live.reload()
   }, [version])
-  if (live.data !== null) before.current = live
-  if (live.failure !== null) before.current = null
+  if (live.data !== null) before.current = { id: asked.id, live }
+  // What is of somebody else is not shown under a new name.
+  if (live.failure !== null || before.current?.id !== asked.id) before.current = null
   const isOfBefore = live.data === null && before.current !== null
-  return { ...(isOfBefore ? { ...before.current!, reload: live.reload } : live), isOfBefore }
+  return { ...(isOfBefore ? { ...before.current!.live, reload: live.reload } : live), isOfBefore }
 }
 
 interface PageTableProps<R extends ListRoute> {

@@ -1,27 +1,16 @@
 import { useLive } from '../../api/live.ts'
 import type { DestinationAnswer, DestinationNowAnswer, StatsAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
+import { isLimited } from '../../app/session.ts'
 import { Choice } from '../../components/fields.tsx'
-import { compactText, countText, msText } from '../../components/figures.ts'
-import { Plot, type PlotSeries } from '../../components/plot.tsx'
+import { absoluteText, compactText, countText, msText } from '../../components/figures.ts'
+import { Icon } from '../../components/icon.tsx'
+import { Plot, type PlotMark, type PlotSeries } from '../../components/plot.tsx'
 import { Replays } from '../../components/replays.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
+import { chooseRange, chooseWindow, shownPeriod, windows, type Period } from './period.ts'
 import { Pipeline, Urls } from './pipeline.tsx'
-
-const windows = [
-  ['10m', '10 min'],
-  ['1h', '1 hour'],
-  ['24h', '24 hours'],
-  ['7d', '7 days'],
-] as const
-/** Each point, and how often it is asked for again, in ms. */
-const steps = {
-  '10m': { step: '1m', everyMs: 5_000 },
-  '1h': { step: '1m', everyMs: 10_000 },
-  '24h': { step: '15m', everyMs: 60_000 },
-  '7d': { step: '1h', everyMs: 60_000 },
-} as const
 
 /** That are shown, beside those that are not finished. */
 const maxReplays = 5
@@ -34,31 +23,60 @@ export function Activity({
   state: DestinationNowAnswer | null
 }) {
   const { id, sourceIds } = destination
-  const asked = query.value.get('window')
-  const window = windows.find(([each]) => each === asked)?.[0] ?? '1h'
-  const { step, everyMs } = steps[window]
+  const period = shownPeriod()
+  const { asked, everyMs, range } = period
   const replays = useLive('GET /replays', { query: { destination: id, order: 'newest', limit: 200 } }, 5_000)
-  const live = useLive('GET /destinations/{id}/stats', { id, query: { window, step } }, everyMs)
+  const live = useLive('GET /destinations/{id}/stats', { id, query: asked }, everyMs)
+  const since = range ? new Date(range.from).toISOString() : asked.window
+  // A look reads the whole log of the settings: it takes somebody who wants it, and once is enough.
+  const isMarked = query.value.get('marks') === 'settings'
+  const history = useLive(
+    'GET /settings/history',
+    { query: { destination: id, since, limit: maxMarks } },
+    0,
+    isMarked && !isLimited(),
+  )
+  const marks = [
+    ...(history.data?.data ?? []).map(({ at, actor }) => ({
+      at: Date.parse(at),
+      text: actor === null ? 'settings changed' : `settings changed by ${actor}`,
+    })),
+    ...(replays.data?.data ?? []).map(({ createdAt }) => ({
+      at: Date.parse(createdAt),
+      text: 'a replay began',
+    })),
+  ]
   return (
     <>
       <div class="section-head">
-        <Choice
-          label="Period"
-          value={window}
-          choices={windows}
-          choose={(value) => setQuery({ window: value === '1h' ? null : value })}
-        />
-        {live.data?.knownSince && live.data.knownSince > live.data.from && (
-          <p>
-            Known since <Ago at={live.data.knownSince} />
-          </p>
-        )}
+        <div class="period">
+          <PeriodChoice period={period} />
+          {!isLimited() && (
+            <button
+              type="button"
+              class="button button-small"
+              aria-pressed={isMarked}
+              onClick={() => setQuery({ marks: isMarked ? null : 'settings' })}
+            >
+              Mark changes of its settings
+            </button>
+          )}
+        </div>
+        <p>
+          {live.data?.knownSince && live.data.knownSince > live.data.from ? (
+            <>
+              Known since <Ago at={live.data.knownSince} />
+            </>
+          ) : (
+            'Drag over a plot to choose a part of it'
+          )}
+        </p>
       </div>
       <Loaded live={live} what="what became of its calls">
         {(stats) => (
           <>
-            <Pipeline stats={stats} sourceIds={sourceIds} window={window} step={step} everyMs={everyMs} />
-            <Plots stats={stats} />
+            <Pipeline stats={stats} sourceIds={sourceIds} asked={asked} everyMs={everyMs} />
+            <Plots stats={stats} marks={marks} />
             <Urls destination={destination} state={state} stats={stats} />
           </>
         )}
@@ -68,10 +86,51 @@ export function Activity({
   )
 }
 
+/** The settings' changes that plots have marks for. */
+const maxMarks = 50
+
+/** A few that end now; and the one that was chosen in a plot, with the way back. */
+function PeriodChoice({ period: { window, range } }: { period: Period }) {
+  return (
+    <>
+      <Choice
+        label="Period"
+        value={window ?? ''}
+        choices={windows}
+        choose={(to) => to !== '' && chooseWindow(to)}
+      />
+      {range && <Range range={range} />}
+    </>
+  )
+}
+
+function Range({ range: { from, to } }: { range: NonNullable<Period['range']> }) {
+  const text = (at: number) => absoluteText(at).slice(0, 16)
+  return (
+    <button type="button" class="button button-small" onClick={() => chooseWindow('1h')}>
+      {`${text(from)} – ${text(to).slice(11)}`}
+      <Icon name="close" />
+      <span class="hidden">: back to the last hour</span>
+    </button>
+  )
+}
+
 type Point = StatsAnswer['points'][number]
 
-function Plots({ stats: { points, stepSeconds } }: { stats: StatsAnswer }) {
-  const times = points.map(({ at }) => Date.parse(at))
+function Plots({
+  stats: { points, stepSeconds, knownSince, from, to },
+  marks,
+}: {
+  stats: StatsAnswer
+  marks: readonly PlotMark[]
+}) {
+  const shown = marks.filter(({ at }) => at >= Date.parse(from) && at < Date.parse(to))
+  const common = {
+    times: points.map(({ at }) => Date.parse(at)),
+    known: { since: knownSince, stepMs: stepSeconds * 1_000 },
+    marks: shown,
+    choose: chooseRange,
+  }
   const line = (label: string, color: string, value: (point: Point) => number | null): PlotSeries => ({
     label,
     color,
@@ -87,7 +146,7 @@ function Plots({ stats: { points, stepSeconds } }: { stats: StatsAnswer }) {
         <Plot
           title={`Delivered ${span}`}
           summary={`Delivered ${span}: ${countText(sumOf('delivered'))} in all.`}
-          times={times}
+          {...common}
           series={[line('Delivered', '--series-2', ({ delivered }) => delivered)]}
           format={compactText}
         />
@@ -96,7 +155,7 @@ function Plots({ stats: { points, stepSeconds } }: { stats: StatsAnswer }) {
         <Plot
           title={`Failed attempts ${span}`}
           summary={`Failed attempts ${span}: ${countText(sumOf('failed'))} in all.`}
-          times={times}
+          {...common}
           series={[
             line('Failed attempts', '--series-5', ({ failed }) => failed),
             line('Dead letters', '--series-4', ({ deadLettered }) => deadLettered),
@@ -108,7 +167,7 @@ function Plots({ stats: { points, stepSeconds } }: { stats: StatsAnswer }) {
         <Plot
           title="Response time"
           summary={`Response time; the 95th percentile was at most ${msText(worst)}.`}
-          times={times}
+          {...common}
           series={[
             line('p50', '--series-1', ({ p50Ms }) => p50Ms),
             line('p95', '--series-3', ({ p95Ms }) => p95Ms),
@@ -117,6 +176,17 @@ function Plots({ stats: { points, stepSeconds } }: { stats: StatsAnswer }) {
           format={msText}
         />
       </div>
+      {shown.length > 0 && (
+        <p class="marks faint foreign">
+          {`Marked: ${shown
+            .slice(0, maxNamedMarks)
+            .map(({ at, text }) => `${absoluteText(at).slice(11, 19)} ${text}`)
+            .join(', ')}`}
+          {shown.length > maxNamedMarks && ` and ${countText(shown.length - maxNamedMarks)} more`}
+        </p>
+      )}
     </div>
   )
 }
+
+const maxNamedMarks = 5

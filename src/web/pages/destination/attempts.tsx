@@ -10,6 +10,7 @@ import { PeriodFields } from '../../components/period.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
 import { Badge, CopyAsCurl, CopyButton, MessageLink } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
+import { shownPeriod } from './period.ts'
 
 const failures = outcomeKinds.filter((kind) => kind !== 'success' && kind !== 'deferred')
 const outcomes = [
@@ -29,6 +30,9 @@ const periods = [
 export function Attempts({ destination: { id, urls } }: { destination: DestinationAnswer }) {
   const value = (name: string) => query.value.get(name) ?? ''
   const status = value('status')
+  // Dragged out of a plot of its activity.
+  const { range } = shownPeriod()
+  const since = range && value('since') === '' ? new Date(range.from).toISOString() : value('since')
   const asked = {
     query: {
       destination: id,
@@ -37,12 +41,12 @@ export function Attempts({ destination: { id, urls } }: { destination: Destinati
       status: /^[1-5]\d\d$/.test(status) ? status : '',
       event: may('operator') ? value('event') : '',
       user: may('operator') ? value('user') : '',
-      since: value('since'),
+      since,
       until: value('until'),
     },
   }
   // Another filter begins at the first page.
-  const choose = (changes: Record<string, string>) => setQuery({ ...changes, cursor: null })
+  const choose = (changes: Record<string, string | null>) => setQuery({ ...changes, cursor: null })
   const set = (name: string, to: string) => choose({ [name]: to })
   return (
     <>
@@ -75,10 +79,10 @@ export function Attempts({ destination: { id, urls } }: { destination: Destinati
         )}
         <PeriodFields
           label="Time"
-          since={value('since')}
+          since={since}
           until={value('until')}
           periods={periods}
-          choose={({ since, until }) => choose({ since, until })}
+          choose={(period) => choose({ ...period, window: null })}
         />
         <CopyAsCurl route="GET /attempts" asked={asked} />
       </div>

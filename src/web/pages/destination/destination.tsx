@@ -66,7 +66,8 @@ export function Destination({ params }: PageProps) {
       {(live.data || !live.failure) && (
         <Views label="Views of this destination" name="view" value={view} views={views} />
       )}
-      <Loaded live={live} what={`destination ${id}`}>
+      {/* What it says on top, of its health, does not push down what is read already. */}
+      <Loaded live={now.data || now.failure ? live : { ...live, data: null }} what={`destination ${id}`}>
         {(destination) => (
           <>
             <StateNote destination={destination} state={state} act={setActing} />

@@ -9,6 +9,7 @@ import { NotKnown, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Badge, Figure, HealthBadge } from '../../components/text.tsx'
 import { now as clock, Ago } from '../../components/time.tsx'
+import type { Period } from './period.ts'
 
 /** As many sources are asked for what they received. */
 const maxSources = 20
@@ -16,8 +17,7 @@ const maxSources = 20
 interface PipelineProps {
   stats: StatsAnswer
   sourceIds: readonly string[]
-  window: string
-  step: string
+  asked: Period['asked']
   everyMs: number
 }
 
@@ -150,20 +150,19 @@ function Bar({ share, tone }: { share: number; tone: Stage['tone'] }) {
 /** By collectors: calls that were written to Kafka directly are not in it. */
 function Received({
   sourceIds,
-  window,
-  step,
+  asked,
   everyMs,
   asOf,
 }: Omit<PipelineProps, 'stats'> & { asOf: string | null }) {
   const [count, setCount] = useState<number | null>(null)
   const isTooMany = sourceIds.length > maxSources
   // Together with the rest: again when that was counted further.
-  const turn = asOf === null ? 0 : Math.floor(Date.parse(asOf) / everyMs)
+  const turn = asOf === null ? 0 : Math.floor(Date.parse(asOf) / (everyMs || Infinity))
   useEffect(() => {
     if (isTooMany) return
     const ending = new AbortController()
     const ask = (id: string) =>
-      request('GET /sources/{id}/stats', { id, query: { window, step }, signal: ending.signal })
+      request('GET /sources/{id}/stats', { id, query: asked, signal: ending.signal })
     Promise.all(sourceIds.map(ask)).then(
       (answers) => setCount(answers.reduce((sum, { data }) => sum + data.totals.accepted, 0)),
       (error: unknown) => {
@@ -173,7 +172,7 @@ function Received({
       },
     )
     return () => ending.abort()
-  }, [sourceIds.join(), window, step, turn])
+  }, [sourceIds.join(), JSON.stringify(asked), turn])
   if (count === null)
     return <NotKnown why={isTooMany ? `It has more than ${maxSources} sources` : 'It is being counted'} />
   return (

@@ -1,11 +1,12 @@
+import type { ComponentChildren } from 'preact'
 import { pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
-import type { AuditAnswer, OverviewAnswer, ProblemsAnswer } from '../../api/routes.ts'
-import { isLimited, may } from '../../app/session.ts'
+import type { OverviewAnswer, ProblemsAnswer, TotalStatsAnswer } from '../../api/routes.ts'
+import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
-import { countOf } from '../../components/figures.ts'
+import { compactText, countOf, countText } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
-import { Note } from '../../components/notices.tsx'
+import { NotKnown, Note } from '../../components/notices.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
@@ -21,7 +22,6 @@ export function Overview() {
   const live = useLive('GET /overview', asked)
   const problems = useLive('GET /problems', askedProblems)
   const stats = useLive('GET /stats', hour, 15_000)
-  const audit = useLive('GET /audit', {}, 30_000, !isLimited())
   const reload = () => {
     for (const each of [live, problems]) each.reload()
   }
@@ -36,7 +36,7 @@ export function Overview() {
             {(overview) => (
               <>
                 {overview.destinations.length === 0 && may('admin') && <BeginHere />}
-                <Headline {...found} overview={overview} audit={audit.data} />
+                <Headline {...found} overview={overview} pipeline={stats.data?.pipeline ?? null} />
                 {found.causes.length > 0 && (
                   <ProblemList causes={found.causes} omitted={found.causesOmitted} reload={reload} />
                 )}
@@ -66,18 +66,20 @@ const BeginHere = () => (
 function Headline({
   headline,
   isWell,
-  overview: { asOf, processes },
-  audit,
+  overview,
+  pipeline,
 }: Pick<ProblemsAnswer, 'headline' | 'isWell'> & {
   overview: OverviewAnswer
-  audit: AuditAnswer | null
+  /** Of the last hour; null while it is not known. */
+  pipeline: TotalStatsAnswer['pipeline'] | null
 }) {
+  const { asOf, processes } = overview
   return (
     <div class={`headline card ${isWell ? 'is-well' : 'is-troubled'}`}>
       <span class="headline-mark">
         <Icon name={isWell ? 'check' : 'warning'} />
       </span>
-      <div>
+      <div class="headline-words">
         <p class="headline-text" role="status">
           {headline}
         </p>
@@ -91,23 +93,92 @@ function Headline({
               counted up to <Ago at={asOf} />
             </>
           )}
-          {' · '}
-          <AuditText audit={audit} />
         </p>
       </div>
+      <dl class="promise">
+        <Accounted audit={overview.audit} />
+        <Waiting lag={overview.lag} waiting={pipeline?.waiting ?? null} />
+        <Lost unaccounted={pipeline?.unaccounted ?? null} />
+      </dl>
     </div>
   )
 }
 
-function AuditText({ audit }: { audit: AuditAnswer | null }) {
-  if (isLimited()) return <>as far as you are shown it</>
-  if (!audit) return <>the last audit is not known</>
-  if (audit.isRunning) return <>an audit is running</>
-  if (!audit.last) return <>no audit was run yet</>
+/** What Postrider promises, in three figures: all is accounted for, what waits, and that nothing is lost. */
+function Figure({
+  name,
+  isBad = false,
+  note,
+  children,
+}: {
+  name: string
+  isBad?: boolean
+  note: ComponentChildren
+  children: ComponentChildren
+}) {
   return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <span class={isBad ? 'path-count is-bad' : 'path-count'}>{children}</span>
+        <span class="path-note">{note}</span>
+      </dd>
+    </div>
+  )
+}
+
+const toAudit = (text: string) => <a href={pathTo('audit')}>{text}</a>
+
+function Accounted({ audit }: { audit: OverviewAnswer['audit'] }) {
+  const name = 'Accounted for'
+  if (!audit)
+    return (
+      <Figure name={name} note="as far as you are shown it">
+        <NotKnown why="An audit is of everything" />
+      </Figure>
+    )
+  const { last, isRunning } = audit
+  if (!last)
+    return (
+      <Figure name={name} note={toAudit(isRunning ? 'an audit is running' : 'no audit was run yet')}>
+        <NotKnown why="An audit finds out" />
+      </Figure>
+    )
+  const note = (
     <>
-      {audit.last.ok ? 'every call accounted for' : 'calls not accounted for'}, audited{' '}
-      <Ago at={audit.last.at} />
+      {toAudit(last.ok ? 'every call accounted for' : 'calls not accounted for')}, audited{' '}
+      <Ago at={last.at} />
     </>
+  )
+  return (
+    <Figure name={name} isBad={!last.ok} note={note}>
+      {last.ok ? '100 %' : countOf(last.faults, 'fault')}
+    </Figure>
+  )
+}
+
+function Waiting({ lag, waiting }: { lag: number | null; waiting: number | null }) {
+  const parts = [lag === null ? null : `${compactText(lag)} for a forwarder`]
+  parts.push(waiting === null ? null : `${compactText(waiting)} for a retry`)
+  return (
+    <Figure name="Waiting" note={parts.filter(Boolean).join(', ') || 'no forwarder is running'}>
+      {lag === null || waiting === null ? (
+        <NotKnown why={lag === null ? 'No forwarder says it' : 'It could not be counted, or it moves'} />
+      ) : (
+        compactText(lag + waiting)
+      )}
+    </Figure>
+  )
+}
+
+function Lost({ unaccounted }: { unaccounted: number | null }) {
+  return (
+    <Figure
+      name="Lost"
+      isBad={unaccounted !== null && unaccounted > 0}
+      note={unaccounted ? toAudit('unaccounted: an audit names which') : 'within the last hour'}
+    >
+      {unaccounted === null ? <NotKnown why="It is being counted" /> : countText(unaccounted)}
+    </Figure>
   )
 }

@@ -88,6 +88,7 @@ function CauseRow({
   const [isOpen, setOpen] = useState(false)
   const { id, title, text, isUrgent, waits, since, problems, first } = cause
   const { kind } = first
+  const toggle = isOpen ? 'Hide them' : `Show all ${countText(problems)}`
   const word =
     first.destination && kind === 'destination' ? wordsOf(first.destination.health.word) : words[kind]
   return (
@@ -122,10 +123,10 @@ function CauseRow({
           type="button"
           class="button"
           aria-expanded={isOpen}
-          aria-label={`Show each: ${title}`}
+          aria-label={`${toggle}: ${title}`}
           onClick={() => setOpen(!isOpen)}
         >
-          {isOpen ? 'Hide them' : `Show all ${countText(problems)}`}
+          {toggle}
         </button>
       </Row>
       {isOpen && <ProblemsOf cause={cause} act={act} reload={reload} />}

@@ -187,7 +187,7 @@ const columns: Column<Outcome>[] = [
   },
 ]
 
-function OverTime({ stats: { points, totals } }: { stats: SourceStatsAnswer }) {
+function OverTime({ stats: { points, totals, knownSince, stepSeconds } }: { stats: SourceStatsAnswer }) {
   const title = 'Calls per 15 min'
   const { accepted, duplicate, refused } = totals
   const sums = `Accepted: ${countText(accepted)}, duplicates: ${countText(duplicate)}, refused: ${countText(refused)}`
@@ -197,6 +197,7 @@ function OverTime({ stats: { points, totals } }: { stats: SourceStatsAnswer }) {
         title={title}
         summary={`${title}, 24 hours. ${sums}.`}
         times={points.map(({ at }) => Date.parse(at))}
+        known={{ since: knownSince, stepMs: stepSeconds * 1_000 }}
         series={[
           { label: 'Accepted', color: '--series-1', values: points.map((point) => point.accepted) },
           { label: 'Duplicates', color: '--series-3', values: points.map((point) => point.duplicate) },

@@ -33,9 +33,12 @@ export function System() {
           </>
         )}
       </Loaded>
-      <Loaded live={infrastructure} what="the state of Kafka and the registry">
-        {(state) => <Infrastructure state={state} />}
-      </Loaded>
+      {/* Below the processes: what comes first waits for them. */}
+      {(live.data || live.failure) && (
+        <Loaded live={infrastructure} what="the state of Kafka and the registry">
+          {(state) => <Infrastructure state={state} />}
+        </Loaded>
+      )}
     </>
   )
 }
