@@ -45,18 +45,17 @@ export function servicesOfMany({ count, isLong = false, now = Date.now() }: Many
     return [id, Object.defineProperty(made, 'urls', { get: urlsOf, enumerable: true })]
   })
   const state = { ...services.settings.state, destinations: new Map(destinations) }
-  const counts = new Map(
+  const failed = { planned: 30, deadLettered: 20, retried: 10, deferred: 10, 'took/u1/3': 30 }
+  const failures = Array.from({ length: isLong ? maxUrls : 1 }, (_, url) => [
+    `end/u${url + 1}/status_5xx`,
+    30,
+  ])
+  const bad = { ...failed, ...(Object.fromEntries(failures) as Record<string, number>) }
+  const counts = new Map<string, Record<string, number>>(
     ids.map((id, index) => [
       id,
       isBad(index)
-        ? {
-            planned: 30,
-            deadLettered: 20,
-            retried: 10,
-            deferred: 10,
-            'end/u1/status_5xx': 30,
-            'took/u1/3': 30,
-          }
+        ? bad
         : { planned: 30 + (index % 5), delivered: 30, 'end/u1/success': 30, [`took/u1/${index % 8}`]: 30 },
     ]),
   )
