@@ -3,6 +3,7 @@ import pino from 'pino'
 import { openConsoleServer } from '../../src/console/server.ts'
 import { maxUrlLength } from '../../src/core/delivery/endpoint-url.ts'
 import { maxUrls } from '../../src/core/settings/destination-rules.ts'
+import { spanMs, type RollupSpan } from '../../src/core/statistics/rollup.ts'
 import type { Destination } from '../../src/core/settings/settings.ts'
 import type { Infrastructure } from '../../src/operators/infrastructure/infrastructure.ts'
 import { operations } from '../../src/operators/operations.ts'
@@ -10,6 +11,7 @@ import type { ConsoleServices } from '../../src/operators/services.ts'
 import type {
   ListedAttempt,
   OpenDeadLetters,
+  RollupPeriod,
   StatisticsStore,
 } from '../../src/operators/statistics/series.ts'
 import { adminToken } from './consoles.ts'
@@ -73,12 +75,17 @@ export function servicesOfMany({ count, isLong = false, now = Date.now() }: Many
         ? { destinationId, reason: isLong ? `reason_${index}` : 'rejected', count: 20, lastAt: now - 1_000 }
         : [],
     )
+  // All of it was counted a minute ago.
+  const atIn = ({ span }: { span: RollupSpan }) => Math.floor((now - 60_000) / spanMs[span]) * spanMs[span]
+  const isIn = (period: RollupPeriod) => atIn(period) >= period.from && atIn(period) < period.to
   const store: Partial<StatisticsStore> = {
     reach: () => ({ asOf: now - 500, since: now - 86_400_000 }),
-    sums: (kind) => new Map<string, Record<string, number>>(kind === 'destination' ? counts : sources),
-    series: ({ id }, { from, span }) => [
-      { at: span === 'hour' ? from : now - 60_000, counts: { ...counts.get(id) } },
-    ],
+    // As a store's, they are the caller's to add to.
+    sums: (kind, period) =>
+      isIn(period)
+        ? new Map([...(kind === 'destination' ? counts : sources)].map(([id, each]) => [id, { ...each }]))
+        : new Map(),
+    series: ({ id }, period) => (isIn(period) ? [{ at: atIn(period), counts: { ...counts.get(id) } }] : []),
     totals: (_, { from }) => [{ at: from, counts: { planned: 30, delivered: 20, 'end/u1/success': 20 } }],
     attempts: () => ({ attempts: [attempt], next: null }),
     deadLetters: (where) => ('since' in where ? deadLetters() : []),

@@ -99,7 +99,7 @@ function CauseRow({
         text={
           <>
             {text !== '' && <p>{withCode(text)}</p>}
-            {kind === 'destination' && first.destination?.urls[0] && (
+            {kind === 'destination' && word !== 'held' && first.destination?.urls[0] && (
               <UrlText url={first.destination.urls[0]} />
             )}
             {waits !== null && waits > 0 && <p>{`${countOf(waits, 'call')} wait for a retry.`}</p>}
