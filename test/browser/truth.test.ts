@@ -203,6 +203,7 @@ test('no badge is green where nothing arrives, whatever stops, is held, erased o
     await until(async () => (await problems()).ids.includes('no_forwarder'), 60_000)
     await page.goto('/destinations')
     await page.getByText('No forwarder is running.', { exact: false }).first().waitFor()
+    await page.getByRole('table').waitFor()
     const shown = await badges(page)
     assert.deepEqual(
       Object.entries(shown).filter(([, [, isGreen]]) => isGreen),

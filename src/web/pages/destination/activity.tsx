@@ -4,13 +4,13 @@ import { query, setQuery } from '../../app/address.ts'
 import { isLimited } from '../../app/session.ts'
 import { Choice } from '../../components/fields.tsx'
 import { absoluteText, compactText, countText, msText } from '../../components/figures.ts'
-import { Icon } from '../../components/icon.tsx'
 import { Plot, type PlotMark, type PlotSeries } from '../../components/plot.tsx'
 import { Replays } from '../../components/replays.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { chooseRange, chooseWindow, shownPeriod, windows, type Period } from './period.ts'
 import { Pipeline, Urls } from './pipeline.tsx'
+import { Range } from './range.tsx'
 
 /** That are shown, beside those that are not finished. */
 const maxReplays = 5
@@ -101,17 +101,6 @@ function PeriodChoice({ period: { window, range } }: { period: Period }) {
       />
       {range && <Range range={range} />}
     </>
-  )
-}
-
-function Range({ range: { from, to } }: { range: NonNullable<Period['range']> }) {
-  const text = (at: number) => absoluteText(at).slice(0, 16)
-  return (
-    <button type="button" class="button button-small" onClick={() => chooseWindow('1h')}>
-      {`${text(from)} – ${text(to).slice(11)}`}
-      <Icon name="close" />
-      <span class="hidden">: back to the last hour</span>
-    </button>
   )
 }
 

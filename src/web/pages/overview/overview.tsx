@@ -140,7 +140,7 @@ function Accounted({ audit }: { audit: OverviewAnswer['audit'] }) {
   const { last, isRunning } = audit
   if (!last)
     return (
-      <Figure name={name} note={toAudit(isRunning ? 'an audit is running' : 'no audit was run yet')}>
+      <Figure name={name} note={isRunning ? 'an audit is running' : 'no audit was run yet'}>
         <NotKnown why="An audit finds out" />
       </Figure>
     )
