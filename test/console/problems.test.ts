@@ -219,6 +219,7 @@ test('problems of one cause are one row, with the most destinations first, and w
     ],
   )
   assert.equal(causes[2]!.since, now - 2 * minute, 'since the first of them')
+  assert.deepEqual([causes[3]!.text, causes[3]!.since], ['', now - minute], 'numbers are of each')
   const one = seen('destination:a:failing', now)
   const [first] = causesOf(problemsOf(well({ destinations: tenants, acknowledgements: one })), null)
   assert.deepEqual(

@@ -92,7 +92,12 @@ export const causeSchema = z
       .describe(
         'Calls for its destinations that wait in retry tiers; null where that is not counted, or not what it is about.',
       ),
-    since: z.string().nullable().describe('Of the first of its problems; null where that is not known.'),
+    since: z
+      .string()
+      .nullable()
+      .describe(
+        'Of the first of its problems, but of dead letters the newest; null where that is not known.',
+      ),
     first: problemSchema.describe('One of its problems: the only one, or the first that nobody has seen.'),
   })
   .meta({ id: 'Cause' })

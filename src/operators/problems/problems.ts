@@ -364,7 +364,7 @@ export interface Cause {
   /** As its problems name it. */
   id: string
   title: string
-  /** Sentences; empty where its problems have no text in common. */
+  /** Sentences; empty where its problems have none in common, as where each has numbers of its own. */
   text: string
   isUrgent: boolean
   /** Destinations that it is about. */
@@ -373,7 +373,7 @@ export interface Cause {
   size: number | null
   /** Calls for its destinations that wait in retry tiers; null where they were not counted, or are not what it is about. */
   waits: number | null
-  /** Of the first of its problems, epoch ms; null where that is not known. */
+  /** Of the first of its problems, but of what has happened and does not go on the newest: epoch ms; null where that is not known. */
   since: number | null
   /** In their order, those first that nobody has seen. */
   problems: readonly ShownProblem[]
@@ -407,16 +407,19 @@ function causeOf(id: string, members: readonly ShownProblem[], waiting: ProblemI
   const ids = new Set(members.flatMap(({ destinationId }) => destinationId ?? []))
   const times = members.flatMap(({ since }) => since ?? [])
   const isWaitedFor = first.kind === 'destination' || first.kind === 'slow'
+  const isOfThePast = first.kind === 'dead_letters' || first.kind === 'deletes_failed'
   const texts = new Set(members.map(({ text }) => text))
+  const isOfAll = members.length === 1 || (first.kind === 'destination' && texts.size === 1)
   return {
     id,
     title: members.length === 1 ? first.title : titleOf(first, members.length, size ?? 0),
-    text: texts.size === 1 ? first.text : '',
+    text: isOfAll ? first.text : '',
     isUrgent: members.some(({ isUrgent }) => isUrgent),
     destinations: ids.size,
     size,
     waits: isWaitedFor && waiting ? [...ids].reduce((sum, each) => sum + (waiting.get(each) ?? 0), 0) : null,
-    since: times.length === 0 ? null : Math.min(...times),
+    since:
+      times.length === 0 ? null : times.reduce((a, b) => (isOfThePast ? Math.max(a, b) : Math.min(a, b))),
     problems,
   }
 }

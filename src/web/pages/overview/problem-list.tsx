@@ -105,7 +105,15 @@ function CauseRow({
             {waits !== null && waits > 0 && <p>{`${countOf(waits, 'call')} wait for a retry.`}</p>}
             {since !== null && (
               <p>
-                The first of them <Since at={since} />.
+                {isOfThePast.has(kind) ? (
+                  <>
+                    The newest <Ago at={since} />.
+                  </>
+                ) : (
+                  <>
+                    The first of them <Since at={since} />.
+                  </>
+                )}
               </p>
             )}
           </>
