@@ -106,16 +106,6 @@ export const operators: readonly Mutation[] = [
     },
   },
   {
-    id: 'what-was-not-known-is-nothing',
-    file: 'src/web/components/plot-parts.ts',
-    find: '<= knownFrom ? null : value',
-    replace: '<= knownFrom ? 0 : value',
-    test: {
-      file: 'web/plot-parts.test.ts',
-      name: 'a plot draws nothing before anything was known, and what is not over yet apart from what is',
-    },
-  },
-  {
     id: 'delivering-without-a-forwarder',
     file: 'src/core/statistics/health.ts',
     find: "if (reading === 'no_forwarder') return",
