@@ -144,7 +144,9 @@ export async function send(route: Route, asked: Asked): Promise<Response> {
   if (response.ok) return response
   const failure = new ApiFailure(response.status, await errorOf(response))
   if (failure.status === 401 && route !== 'POST /session') onUnauthorized()
-  if (failure.code === 'unavailable' || failure.code === 'unreachable') onAway()
+  // Of a request that was given up while its answer was read, nothing is known.
+  const isOfServer = failure.status >= 500 && !asked.signal?.aborted
+  if (isOfServer && (failure.code === 'unavailable' || failure.code === 'unreachable')) onAway()
   throw failure
 }
 
