@@ -59,11 +59,14 @@ export function createLog(options: {
 
 /** The secrets of a configuration, as they could turn up in a line. */
 export function secretsOf(config: Config): string[] {
-  const { kafka, registry, adminToken, secretsKeys, mail } = config
+  const { kafka, registry, adminToken, secretsKeys, mail, companyLogin } = config
+  const login = config.wayOut.proxy?.login ?? null
   return [
     kafka.sasl?.mechanism === 'oauthbearer' ? kafka.sasl.clientSecret : kafka.sasl?.password,
     registry.password,
     mail?.server.login?.password,
+    companyLogin?.clientSecret,
+    ...(login === null ? [] : [login.slice(login.indexOf(':') + 1), Buffer.from(login).toString('base64')]),
     adminToken,
     ...secretsKeys.flatMap((key) => [
       Buffer.from(key).toString('hex'),

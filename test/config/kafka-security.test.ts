@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { variableNames, variables, type VariableName } from '../../src/config/variables.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { kafkaSecurityWarnings } from '../../src/config/kafka-security.ts'
 import { PostriderError } from '../../src/errors.ts'
@@ -158,4 +159,33 @@ test('secrets that cross the network in clear text get a warning and are redacte
   )
   assert.deepEqual(secretsOf(loadConfig(password)), ['pw-of-ann'])
   assert.deepEqual(secretsOf(loadConfig(oauth)), ['secret-of-the-client'])
+})
+
+test('every setting that is a secret is redacted in every log line', () => {
+  const key = 'a'.repeat(64)
+  const secrets: Partial<Record<VariableName, { value: string; shown: string; with?: Env }>> = {
+    KAFKA_SASL_PASSWORD: { value: 'pw-of-ann', shown: 'pw-of-ann', with: password },
+    KAFKA_SASL_OAUTH_CLIENT_SECRET: { value: 'of-oauth', shown: 'of-oauth', with: oauth },
+    SCHEMA_REGISTRY_PASSWORD: {
+      ...{ value: 'of-registry', shown: 'of-registry', with: { SCHEMA_REGISTRY_USERNAME: 'ann' } },
+    },
+    WEBHOOK_PROXY: { value: 'http://ann:p%3Aw@proxy.example.com:3128', shown: 'p:w' },
+    CONSOLE_OIDC_CLIENT_SECRET: {
+      ...{ value: 'of-the-company', shown: 'of-the-company' },
+      with: {
+        ...{ CONSOLE_URL: 'https://postrider.example.com/', CONSOLE_OIDC_ISSUER: 'https://id.example.com/' },
+        ...{ CONSOLE_OIDC_CLIENT_ID: 'postrider', CONSOLE_OIDC_ROLES: 'platform=admin' },
+      },
+    },
+    MAIL_SMTP_URL: {
+      ...{ value: 'smtps://ann:of-mail@mail.example.com', shown: 'of-mail' },
+      with: { MAIL_FROM: 'a@example.com', MAIL_TO: 'b@example.com' },
+    },
+    ADMIN_TOKEN: { value: 't'.repeat(40), shown: 't'.repeat(40) },
+    SECRETS_KEY: { value: key, shown: key },
+  }
+  const named = variableNames.filter((name) => 'secret' in variables[name] && variables[name].secret)
+  assert.deepEqual(Object.keys(secrets).sort(), named.sort())
+  for (const [name, { value, shown, with: others }] of Object.entries(secrets))
+    assert.ok(secretsOf(loadConfig({ ...others, [name]: value })).includes(shown), name)
 })
