@@ -143,7 +143,7 @@ test('no badge is green where nothing arrives, whatever stops, is held, erased o
       .getByRole('row')
       .filter({ hasText: 'errors' })
     await row.getByText(/waits for a retry/).waitFor({ timeout: 60_000 })
-    await row.getByText(/\/hook.* Status 500 /s).waitFor()
+    await row.getByText(/answers 500 since/).waitFor()
     await assertSums(console)
     const { ids, headline } = await problems()
     assert.ok(
