@@ -105,7 +105,7 @@ function neededBy(output: string, outputs: Metafile['outputs'], found = new Set<
 /** By the page's name the end of its module's path, as the list of pages has them. */
 async function pageModules(): Promise<Map<string, string>> {
   const list = await readFile(join(web, 'pages/pages.ts'), 'utf8')
-  const found = list.matchAll(/^ {2}(\w+): \(\) => import\('\.(\/[^']+)'\)/gm)
+  const found = list.matchAll(/^ {2}(\w+): \(\) =>\s+import\('\.(\/[^']+)'\)/gm)
   return new Map([...found].map(([, page, module]) => [page!, `pages${module}`]))
 }
 

@@ -41,6 +41,9 @@ test('the page is served at each of its paths, checked again each time, and show
   }
 })
 
+/** They show options, whose texts are scripts apart. */
+const withOptions = ['sources', 'source']
+
 test('each page asks at once for three scripts: the first, what pages share, and its own', async (t) => {
   const url = await started(t)
   const needed = new Set(preloadsOf(await (await fetch(`${url}/login`)).text()))
@@ -57,9 +60,11 @@ test('each page asks at once for three scripts: the first, what pages share, and
       assert.equal(response.status, 200, href)
       await response.arrayBuffer()
     }
-    const [script, ...more] = hrefs.filter((href) => !needed.has(href))
+    const [script, ...more] = hrefs
+      .filter((href) => !needed.has(href))
+      .toSorted((a, b) => Number(a.includes('/chunk-')) - Number(b.includes('/chunk-')))
     if (script) own.set(name, script)
-    assert.deepEqual(more, [], name)
+    assert.ok(more.length <= (withOptions.includes(name) ? 2 : 0), `${name}: ${more.join(' ')}`)
   }
   assert.equal(needed.size, 1)
   // What an audience and a trait are shown by is one script.
