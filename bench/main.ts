@@ -27,10 +27,11 @@ import { printHelp, printResult } from './report.ts'
 import { startServers } from './rig.ts'
 import { webConsole } from './workloads/console/console.ts'
 import { replay } from './workloads/console/replay.ts'
+import { steps } from './workloads/steps.ts'
 import { statistics } from './workloads/console/statistics.ts'
 import { why } from './workloads/console/why.ts'
 import { plans } from './workloads/plans.ts'
-import { batches, templates } from './workloads/shapes.ts'
+import { batches, strictOrder, templates } from './workloads/shapes.ts'
 import { https, slowReceiver, throughput } from './workloads/posts/throughput.ts'
 import type { Result, Sizes, Workload } from './workloads/workload.ts'
 
@@ -56,6 +57,7 @@ const workloads: Workload[] = [
     plans,
     templates,
     batches,
+    strictOrder,
     memory,
     collector,
     client,
@@ -67,6 +69,7 @@ const workloads: Workload[] = [
   ],
   pacing,
   settings,
+  steps,
 ]
 /** For workloads that do not say what is quick for them. */
 const quickSizes: Sizes = { calls: 20_000, rounds: 1 }

@@ -46,3 +46,17 @@ export const batches = withAndWithout({
   batched: true,
   goals: ({ ratio }) => [atLeast('calls a second, over those without batches', ratio, 4)],
 })
+
+/** Nothing fails, so that no call waits for an earlier one. */
+export const strictOrder = withAndWithout({
+  name: 'strict-order',
+  summary: 'a destination with `--order strict` at which nothing fails; reference: the same without',
+  sides: { without: 'order of first attempts', with: 'strict order' },
+  async setUp({ execute }) {
+    await execute({ type: 'update_destination', id: 'crm', options: { order: 'strict' } })
+  },
+  callOf,
+  goals: ({ cpuCost, timeCost }) => [
+    atMost('cost of strict order, % of a call’s CPU', cpuCost ?? timeCost, 5),
+  ],
+})
