@@ -1,7 +1,7 @@
 import { linkTo, pathTo } from '../../../console/page-paths.ts'
 import type { Live } from '../../api/live.ts'
 import type { OverviewAnswer, TotalStatsAnswer } from '../../api/routes.ts'
-import { compactText, countText, rateText } from '../../components/figures.ts'
+import { compactText, countOf, countText, rateText } from '../../components/figures.ts'
 import { Plot, type PlotSeries } from '../../components/plot.tsx'
 import { ShareBar, type Share } from '../../components/share-bar.tsx'
 import { Ago } from '../../components/time.tsx'
@@ -19,7 +19,7 @@ export function LastHour({ overview, stats }: { overview: OverviewAnswer; stats:
       <div class="section-head">
         <h2 id="last-hour">The last hour</h2>
         <p>
-          {`Received ${countText(totals.accepted)} calls, ${rateText(totals.acceptedPerSecond)} at collectors. `}
+          {`Received ${countOf(totals.accepted, 'call')}, ${rateText(totals.acceptedPerSecond)} at collectors. `}
           {refused > 0 && (
             <>
               <a href={pathTo('sources')}>{`Refused ${countText(refused)}`}</a>.{' '}

@@ -45,8 +45,10 @@ export function Alerts() {
 
 function ToldNow({ destinations, mail }: { destinations: Told[]; mail: Mail }) {
   return (
-    <section aria-labelledby="told">
-      <h2 id="told">Who is told</h2>
+    <section class="section" aria-labelledby="told">
+      <div class="section-head">
+        <h2 id="told">Who is told</h2>
+      </div>
       {destinations.length === 0 && mail === null && (
         <Empty title="Nobody is told: what happens is seen by who looks at this console." />
       )}
@@ -96,8 +98,10 @@ const choices = [
 function Add({ mail, done }: { mail: Mail; done: () => void }) {
   const [kind, setKind] = useState<AlertKind | 'mail'>('slack')
   return (
-    <section aria-labelledby="add-alert">
-      <h2 id="add-alert">Tell somebody</h2>
+    <section class="section" aria-labelledby="add-alert">
+      <div class="section-head">
+        <h2 id="add-alert">Tell somebody</h2>
+      </div>
       <Choice label="By" value={kind} choices={choices} choose={setKind} />
       {kind === 'mail' ? <ByMail mail={mail} /> : <ByService key={kind} kind={kind} done={done} />}
     </section>
