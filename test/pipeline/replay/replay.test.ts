@@ -138,7 +138,7 @@ test('what a receiver had gets a delivery id of its own and the same messageId; 
   )
 })
 
-test('dead letters of a destination are sent again by a replay, once each, under their own ids', async (t) => {
+test('calls that failed at a destination are sent again by a replay, once each, under their own ids', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   receiver.answer((request) => ({
