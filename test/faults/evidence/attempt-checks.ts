@@ -109,11 +109,8 @@ export function hasMoved(known: Known, delivery: DeliveryEvidence, first: number
 
 /** Checks each attempt and each scheduled retry of a delivery. True when a clock was too far off to judge times. */
 export function checkAttempts(context: Context, delivery: DeliveryEvidence): boolean {
-  const { from, to } = lifeOf(context, delivery)
-  const during = context.injected.filter(
-    (fault) => fault.from <= to && fault.to + context.rig.windowMs >= from,
-  )
-  const clocksFarOff = during.some(({ kind }) => kind === 'clock-jumped')
+  const during = faultsDuring(context, delivery)
+  const clocksFarOff = hadClockFarOff(during)
   const tolerance = during.some(({ kind }) => kind === 'clock-skewed') ? 2 * skewMs : roundingMs
   checkPlaces(context, delivery, clocksFarOff ? null : tolerance)
   checkBytes(context, delivery)
@@ -123,7 +120,21 @@ export function checkAttempts(context: Context, delivery: DeliveryEvidence): boo
   return false
 }
 
-function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, retryRecords }: DeliveryEvidence) {
+type Injecting = Pick<Context, 'evidence' | 'injected' | 'rig'>
+
+/** What was injected in the life of a delivery, or shortly before. */
+export function faultsDuring(context: Injecting, delivery: DeliveryEvidence): readonly Injected[] {
+  const { from, to } = lifeOf(context, delivery)
+  return context.injected.filter((fault) => fault.from <= to && fault.to + context.rig.windowMs >= from)
+}
+
+export const hadClockFarOff = (during: readonly Injected[]): boolean =>
+  during.some(({ kind }) => kind === 'clock-jumped')
+
+function lifeOf(
+  { evidence }: Pick<Context, 'evidence'>,
+  { calls, arrivals, deadLetters, retryRecords }: DeliveryEvidence,
+) {
   const from = calls[0]!.at
   let to = from
   for (const row of arrivals) to = Math.max(to, evidence.arrivals.get('at', row))

@@ -21,7 +21,10 @@ type Happened =
   | { seq: number; at: number; tier: '1s' | 'strict' }
 
 /** What the verdict finds where this happened, in the order in which it did. */
-function found(happened: readonly Happened[], partitions: readonly [number, number] = [0, 0]) {
+function found(
+  happened: readonly Happened[],
+  { partitions = [[0], [0]], clock = false }: { partitions?: readonly number[][]; clock?: boolean } = {},
+) {
   const arrivals: Evidence['arrivals'] = new Columns([
     ...(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body'] as const),
   ])
@@ -51,7 +54,7 @@ function found(happened: readonly Happened[], partitions: readonly [number, numb
   }
   const evidence = {
     ...{ arrivals, retryRecords, deadLetters },
-    calls: [one, two].map((seq, index) => [{ partition: partitions[index], offset: seq, at: 0 }]),
+    calls: [one, two].map((seq) => partitions[seq]!.map((partition) => ({ partition, offset: seq, at: 0 }))),
     tierTopics: [
       { topic: 'strict', delayMs: 0, isStrict: true },
       { topic: '1s', delayMs: 1_000, isStrict: false },
@@ -63,7 +66,8 @@ function found(happened: readonly Happened[], partitions: readonly [number, numb
     deadLetters: deadLetters.groupBy('delivery', users * slots.length),
   }
   const findings = new Findings()
-  const tally = judgeOrder(evidence, groups, traffic, { findings, dossierOf: () => [] })
+  const questions = { findings, dossierOf: () => [], hadClockFarOff: () => clock }
+  const tally = judgeOrder(evidence, groups, traffic, questions)
   return { tally, kinds: Object.keys(findings.toJSON()) }
 }
 
@@ -101,18 +105,22 @@ test('a call may follow one that was taken or is dead, and what is taken once mo
   assert.deepEqual(beforeTheEnd.kinds, ['order that was not kept'])
 })
 
-test('no call is let go, and calls of different partitions have no order', () => {
-  const released = found([
+test('no call is let go unless a clock was far off', () => {
+  const happened: Happened[] = [
     { seq: one, at: 10, tier: '1s' },
     { seq: two, at: 20, answer: 'ok' },
-  ])
-  assert.deepEqual(released.kinds, ['let go by those behind it'])
-  const moved = found(
-    [
-      { seq: two, at: 20, answer: 'ok' },
-      { seq: one, at: 30, answer: 'ok' },
-    ],
-    [0, 1],
-  )
-  assert.deepEqual(moved.kinds, [])
+  ]
+  assert.deepEqual(found(happened).kinds, ['let go by those behind it'])
+  assert.deepEqual(found(happened, { clock: true }).kinds, [])
+})
+
+test('calls of different partitions have no order, also where one of them lies in both', () => {
+  const happened: Happened[] = [
+    { seq: two, at: 20, answer: 'ok' },
+    { seq: one, at: 30, answer: 'ok' },
+  ]
+  const kinds = (partitions: readonly number[][]) => found(happened, { partitions }).kinds
+  assert.deepEqual(kinds([[0], [1]]), [])
+  assert.deepEqual(kinds([[0], [0, 1]]), [])
+  assert.deepEqual(kinds([[0, 1], [0]]), ['order that was not kept'])
 })

@@ -24,6 +24,8 @@ const roundingMs = 2
 interface Placed {
   seq: number
   offset: number
+  /** Another partition has it, too: which of the two was taken is not to be seen. */
+  isElsewhereToo: boolean
   /** The first request that was taken, by its row, which are in the order in which they were read; Infinity: none was. */
   takenRow: number
   /** When that was sent, epoch ms. */
@@ -33,16 +35,23 @@ interface Placed {
   hasFailed: boolean
 }
 
+interface OrderQuestions {
+  findings: Findings
+  dossierOf: (seq: number, slot: number) => string[]
+  hadClockFarOff: (seq: number, slot: number) => boolean
+}
+
 /**
  * What is promised where the order is strict: by the receiver's own log no call is taken before each earlier one of its user
  * was taken, or is a dead letter. Earlier is what lies before it in the same partition: partitions that are added break the
- * order. What is taken once more is not looked at. The limits of waiting are never reached here, so nothing is let go.
+ * order, so nothing is said of a call that its producer wrote to two of them. What is taken once more is not looked at. The
+ * limits of waiting are reached by a clock that is far off alone, so nothing else is let go.
  */
 export function judgeOrder(
   evidence: Evidence,
   groups: { arrivals: Groups; retryRecords: Groups; deadLetters: Groups },
   traffic: Traffic,
-  { findings, dossierOf }: { findings: Findings; dossierOf: (seq: number, slot: number) => string[] },
+  { findings, dossierOf, hadClockFarOff }: OrderQuestions,
 ): OrderTally {
   const tally: OrderTally = { taken: 0, behindFailures: 0, parked: 0 }
   const index = slots.findIndex(({ destination }) => destination.order === 'strict')
@@ -52,7 +61,7 @@ export function judgeOrder(
     const number = seq * slots.length + index
     const fate = fateOf(evidence, groups, number)
     if (fate.isParked) tally.parked++
-    if (fate.isReleased)
+    if (fate.isReleased && !hadClockFarOff(seq, index))
       findings.add('let go by those behind it', `m${seq}${slots[index]!.suffix}`, () => dossierOf(seq, index))
     const first = new Map<number, number>()
     for (const { partition, offset } of copies)
@@ -60,8 +69,9 @@ export function judgeOrder(
     for (const [partition, offset] of first) {
       const key = `${partition} ${userOf(seq, orderedSource)}`
       const line = lines.get(key)
-      if (line) line.push({ seq, offset, ...fate })
-      else lines.set(key, [{ seq, offset, ...fate }])
+      const placed = { seq, offset, isElsewhereToo: first.size > 1, ...fate }
+      if (line) line.push(placed)
+      else lines.set(key, [placed])
     }
   })
   for (const line of lines.values()) judgeLine(line.toSorted((a, b) => a.offset - b.offset))
@@ -69,7 +79,7 @@ export function judgeOrder(
 
   function judgeLine(line: readonly Placed[]): void {
     line.forEach((call, at) => {
-      if (call.takenRow === Infinity) return
+      if (call.takenRow === Infinity || call.isElsewhereToo) return
       tally.taken++
       const earlier = line.slice(0, at)
       if (earlier.at(-1)?.hasFailed) tally.behindFailures++
@@ -89,7 +99,7 @@ function fateOf(
   evidence: Evidence,
   groups: { arrivals: Groups; retryRecords: Groups; deadLetters: Groups },
   number: number,
-): Omit<Placed, 'seq' | 'offset'> & { isParked: boolean; isReleased: boolean } {
+): Omit<Placed, 'seq' | 'offset' | 'isElsewhereToo'> & { isParked: boolean; isReleased: boolean } {
   const { arrivals, retryRecords, deadLetters } = evidence
   const isTaken = (row: number) => answers[answerOf(arrivals.get('answer', row))] === 'success'
   const rows = [...groups.arrivals.of(number)]

@@ -2,7 +2,14 @@ import { answers } from '../load/answers.ts'
 import type { Groups } from '../columns.ts'
 import type { CommitWatch } from '../watch/commit-watch.ts'
 import { expectation, slots, type Expectation, type Slot } from '../load/destinations.ts'
-import { checkAttempts, hasMoved, roundMs, type DeliveryEvidence } from './attempt-checks.ts'
+import {
+  checkAttempts,
+  faultsDuring,
+  hadClockFarOff,
+  hasMoved,
+  roundMs,
+  type DeliveryEvidence,
+} from './attempt-checks.ts'
 import type { OwnerWatch } from '../watch/owner-watch.ts'
 import { dossierOf } from './dossier.ts'
 import { followMs } from '../load/moving-host.ts'
@@ -96,6 +103,8 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
   const order = judgeOrder(evidence, groups, traffic, {
     findings,
     dossierOf: (seq, slot) => deliveryOf({ ...input, groups }, seq, slot).dossier(),
+    hadClockFarOff: (seq, slot) =>
+      hadClockFarOff(faultsDuring(input, deliveryOf({ ...input, groups }, seq, slot))),
   })
   const tally: Tally = {
     ...{ calls: 0, callsByHttp: 0, copies: noCopies() },
@@ -209,7 +218,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     tally.deadLetters[reason] = (tally.deadLetters[reason] ?? 0) + 1
     if (expected.reasons.includes(reason)) continue
     const gaveUp = judgeGivenUp(judging, delivery, row, timesUnclear)
-    if (!gaveUp) findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
+    if (!gaveUp) findings.add(`wrong reasons, ${slot.destination.id}: ${reason}`, name, delivery.dossier)
   }
   judgeLedger(judging, delivery, { number, taken })
   countDeliveryCopies(judging, tally.copies, delivery)
@@ -228,8 +237,9 @@ function judgeGivenUp(
 ): boolean {
   const reason = reasonOf(evidence.deadLetters.get('reason', row))
   const { id } = slot.destination
+  // A token that was got after a refusal, and ended before anything came of it, is refused for good.
   const isForWay =
-    (reason === 'no_token' && id === destinationBehind['token endpoint']) ||
+    ((reason === 'no_token' || reason === 'rejected') && id === destinationBehind['token endpoint']) ||
     (reason === 'proxy' && id === destinationBehind.proxy)
   if (reason !== 'expired' && reason !== 'not_attempted' && !isForWay) return false
   const failedAt = evidence.deadLetters.get('at', row)
@@ -247,7 +257,7 @@ function judgeGivenUp(
   else if (!isDisturbed) return false
   // Half of the window is left for what else there is.
   else if (Object.values(destinationBehind).includes(id) && wasAway) tally.givenUpByWays++
-  else if (!isForWay && / (timeout|network|deferred) /.test(outcomes)) {
+  else if (waited(reason, outcomes)) {
     tally.givenUpAfterTimeouts++
     const kinds = new Set([...outcomes.matchAll(/ (\w+) \(/g)].map(([, kind]) => kind))
     const what = `${id} ${reason}: ${[...kinds].join(', ')}`
@@ -255,6 +265,12 @@ function judgeGivenUp(
   } else return false
   return true
 }
+
+/** What faults and a busy machine lead to: of a call that was put off by reference, no outcome is known. */
+const waited = (reason: string, outcomes: string): boolean =>
+  reason === 'proxy'
+    ? outcomes.includes('made no connection within')
+    : / (timeout|network|deferred) /.test(outcomes) || (reason === 'not_attempted' && outcomes === '')
 
 /**
  * Whether the ledger has it as delivered. Where all went well at the first attempt it says so in numbers only: then there is
