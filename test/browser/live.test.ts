@@ -170,7 +170,7 @@ test('calls in the console as they come in', async (t) => {
     const { token } = await console.ok(201, 'POST', '/tokens', { id: 'eyes', role: 'reader' })
     const { page } = await openPage(t, url, '/live', { token: String(token) })
     await page.getByText('Calls have contents, which').waitFor()
-    assert.ok(await page.getByText('key-of-shop', { exact: true }).isVisible())
+    await page.getByText('key-of-shop', { exact: true }).waitFor()
     assert.equal(await page.getByRole('button', { name: 'Pause' }).count(), 0)
     const headers = { authorization: `Bearer ${String(token)}` }
     assert.equal((await console.call('GET', '/sources/shop/tail', { headers })).status, 403)
