@@ -7,7 +7,8 @@ const readWithinMs = 120_000
 /** A forward proxy: it connects by CONNECT, to loopback only, and knows which of a receiver's connections are its own. */
 export class ConnectProxy {
   readonly #leaving: Leaving
-  readonly #ownPorts = new Set<number>()
+  /** By port the latest that had it: the system gives a port again. */
+  readonly #own = new Map<number, Socket>()
 
   constructor() {
     this.#leaving = new Leaving(createServer((socket) => this.#serve(socket)))
@@ -23,7 +24,7 @@ export class ConnectProxy {
 
   /** Whether the connection that a receiver has with `remotePort` is one of this proxy. */
   isOwn(remotePort: number | undefined): boolean {
-    return this.#ownPorts.has(remotePort!)
+    return this.#own.has(remotePort!)
   }
 
   #serve(socket: Socket): void {
@@ -47,15 +48,19 @@ export class ConnectProxy {
     let ownPort: number | null = null
     upstream.on('connect', () => {
       ownPort = upstream.localPort!
-      this.#ownPorts.add(ownPort)
+      this.#own.set(ownPort, upstream)
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
       socket.pipe(upstream).pipe(socket)
     })
     upstream.on('error', () => {})
     upstream.on('close', () => {
-      if (ownPort !== null) setTimeout(() => this.#ownPorts.delete(ownPort!), readWithinMs).unref()
+      if (ownPort !== null) setTimeout(() => this.#forget(ownPort!, upstream), readWithinMs).unref()
       socket.destroy()
     })
     socket.on('close', () => upstream.destroy())
+  }
+
+  #forget(port: number, upstream: Socket): void {
+    if (this.#own.get(port) === upstream) this.#own.delete(port)
   }
 }
