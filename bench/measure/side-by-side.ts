@@ -1,3 +1,4 @@
+import { loadConfig } from '../../src/config/config.ts'
 import { untilFinished } from './accounts.ts'
 import { Child } from '../child.ts'
 import { monotonicMs } from './clock.ts'
@@ -10,6 +11,10 @@ export interface Side {
   deployment: Deployment
   receiver: Child
   flags?: string[]
+  /** Of the forwarder's process; another one than this checkout's. */
+  script?: string
+  /** Its requests hold several calls, and what is counted is calls. */
+  isBatched?: boolean
 }
 
 export interface SideResult {
@@ -44,12 +49,13 @@ export async function sideBySide(
   counted: readonly number[],
   { expect, warmUp }: { expect: number; warmUp: number },
 ): Promise<SideBySide> {
-  for (const { receiver } of sides) await receiver.ask({ expect, warmUp, counted }, 'ready')
+  for (const { receiver, isBatched = false } of sides)
+    await receiver.ask({ expect, warmUp, counted, batched: isBatched }, 'ready')
   const warm = sides.map(({ receiver }) => receiver.reported('warm'))
   const done = sides.map(({ receiver }) => receiver.reported('done'))
   const children = sides.map(
-    ({ deployment, flags = [] }) =>
-      new Child('forwarding.ts', { core: measuredCore, env: deployment.env, flags }),
+    ({ deployment, flags = [], script = 'forwarding.ts' }) =>
+      new Child(script, { core: measuredCore, env: deployment.env, flags }),
   )
   const read = (): Promise<Reading[]> =>
     Promise.all(sides.map((side, index) => reading(side, children[index]!, counted)))
@@ -72,6 +78,46 @@ export async function sideBySide(
     elapsedMs: after[0]!.at - before[0]!.at,
     use,
   }
+}
+
+/** The same again and again, each time from the start; which of both starts first changes from pair to pair. */
+export async function pairs(
+  servers: Servers,
+  sides: readonly [Side, Side],
+  { calls, rounds, warmUp }: { calls: number; rounds: number; warmUp: number },
+): Promise<SideBySide[]> {
+  const found: SideBySide[] = []
+  for (let round = 0; round < rounds; round++) {
+    const [one, other] = sides.map((side) => ({ ...side, deployment: inGroup(side.deployment, round) })) as [
+      Side,
+      Side,
+    ]
+    const isSwapped = round % 2 === 1
+    const pair = await sideBySide(servers, isSwapped ? [other, one] : [one, other], [0], {
+      expect: calls,
+      warmUp,
+    })
+    found.push(isSwapped ? { ...pair, sides: pair.sides.toReversed() } : pair)
+  }
+  for (const { deployment, receiver } of sides) await Promise.all([receiver.end(), deployment.close()])
+  return found
+}
+
+/** Two processes that share a core take seconds until V8 has compiled what is hot, and the one with more code longer. */
+export const warmUpOfPair = (calls: number): number => Math.floor(calls / 3)
+
+/** CPU of a call of the first over that of the second, by pair; where CPU is not to be had, of the time. */
+export const cpuRatios = (found: readonly SideBySide[]): number[] =>
+  found.map(({ sides: [one, other] }) =>
+    one!.cpuMicros === null || other!.cpuMicros === null
+      ? other!.perSecond / one!.perSecond
+      : one!.cpuMicros / other!.cpuMicros,
+  )
+
+/** A group that has read nothing yet. */
+function inGroup(deployment: Deployment, round: number): Deployment {
+  const env = { ...deployment.env, GROUP_ID: `${deployment.env.GROUP_ID}${round}` }
+  return { ...deployment, env, config: loadConfig(env) }
 }
 
 async function reading({ receiver }: Side, child: Child, counted: readonly number[]): Promise<Reading> {

@@ -37,7 +37,7 @@ var (
 
 	// All that are open, to be cut at once.
 	connections sync.Map
-	// By port: its requests, all rounds together.
+	// By port: its requests, or the calls of batches, all rounds together.
 	totals []atomic.Int64
 	// The port that answers nothing; -1: none.
 	hanging atomic.Int64
@@ -168,8 +168,9 @@ func serve(connection net.Conn, port int64, delay time.Duration) {
 				break
 			}
 			keepTimes(buffer[:head])
-			totals[port].Add(1)
-			for left := callsIn(buffer[head:size]); left > 0; left-- {
+			calls := callsIn(buffer[head:size])
+			totals[port].Add(int64(calls))
+			for ; calls > 0; calls-- {
 				arrived()
 			}
 			if delay > 0 {

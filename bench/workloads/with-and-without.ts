@@ -1,19 +1,18 @@
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
-import { cpuLine, forward, noVerdict, warmUpOf, type Drained } from '../measure/drain.ts'
-import { costOf, medianBy } from '../measure/figures.ts'
+import { cpuLine, noVerdict } from '../measure/drain.ts'
+import { median, round2 } from '../measure/figures.ts'
+import { cpuRatios, pairs, warmUpOfPair, type Side } from '../measure/side-by-side.ts'
 import { startReceiver } from '../receiver.ts'
-import { deploy, type Deployment } from '../rig.ts'
+import { deploy, type Deployment, type Servers } from '../rig.ts'
 import type { Goal, Workload } from './workload.ts'
 
 /** What is told of the forwarder that has something, beside the one that has not. */
 export interface Compared {
-  /** CPU of a call more than without, in %; null where that is not to be had. */
-  cpuCost: number | null
-  /** Time of a call more than without, in %. */
-  timeCost: number
-  /** Calls a second over those without. */
+  /** What a call takes more than without, in % of the CPU that it takes without; the median of the pairs. */
+  cost: number
+  /** Calls a second over those without, each with half of a core; the median of the pairs. */
   ratio: number
-  /** CPU of a call without, in µs, in the cheapest round: what else runs on the machine makes calls dearer. */
+  /** CPU of a call without, in µs, in the cheapest pair: what else runs on the machine makes calls dearer. */
   cheapestMicros: number
 }
 
@@ -30,14 +29,11 @@ interface Sided {
   goals(compared: Compared): Goal[] | Promise<Goal[]>
 }
 
-type Side = keyof Sided['sides']
-const names: readonly Side[] = ['without', 'with']
-
-/** What something costs or saves, by the same forwarder on the same backlog, in turns. */
+/** What something costs or saves: the same forwarder with it and without it, both at once on one core. */
 export const withAndWithout = ({
   name,
   summary,
-  sides,
+  sides: names,
   setUp,
   callOf,
   batched = false,
@@ -45,56 +41,65 @@ export const withAndWithout = ({
 }: Sided): Workload => ({
   name,
   summary,
-  sizes: { calls: 200_000, rounds: 5 },
+  sizes: { calls: 300_000, rounds: 8 },
   quick: { calls: 20_000, rounds: 1 },
   async run(servers, { calls, rounds }) {
-    const receiver = startReceiver({ batched })
-    const { port } = await receiver.reported('listening')
-    const env = {} as Record<Side, Record<string, string>>
-    for (const side of names) {
-      const deployment = await deploy(servers)
-      await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
-      if (side === 'with') await setUp(deployment)
-      await deployment.produce(calls!, callOf, `backlog, ${sides[side]}`)
-      env[side] = deployment.env
-      await deployment.close()
-    }
-    const run = { servers, receiver, requests: calls!, warmUp: warmUpOf(calls!) }
-    const runs: Record<Side, Drained[]> = { without: [], with: [] }
-    for (let round = 0; round < rounds!; round++) {
-      // Each goes first in turn, for a machine that slows down does so in one direction.
-      for (const [index] of names.entries()) {
-        const side = names[(index + round) % names.length]!
-        const GROUP_ID = `${env[side].GROUP_ID}${round}`
-        const isBatched = batched && side === 'with'
-        runs[side].push(await forward({ ...run, isBatched }, { ...env[side], GROUP_ID }))
-      }
-    }
-    await receiver.end()
-    const middle = (side: Side) => medianBy(runs[side], ({ perSecond }) => perSecond)
-    const cpuCost = costOf(runs.with, runs.without, ({ cpuMicros }) => cpuMicros)
-    const timeCost = costOf(runs.with, runs.without, ({ perSecond }) => 1 / perSecond)!
-    const ratio = middle('with').perSecond / middle('without').perSecond
-    const cheapestMicros = Math.min(...runs.without.map(({ cpuMicros }) => cpuMicros ?? Infinity))
+    const prepare = { servers, calls: calls!, callOf }
+    const having = await sideOf(names.with, { ...prepare, setUp, isBatched: batched })
+    const lacking = await sideOf(names.without, prepare)
+    const found = await pairs(servers, [having, lacking], {
+      calls: calls!,
+      rounds: rounds!,
+      warmUp: warmUpOfPair(calls!),
+    })
+    const ratios = cpuRatios(found)
+    const cost = round2((median(ratios) - 1) * 100)
+    const ratio = median(found.map(({ sides: [one, other] }) => one!.perSecond / other!.perSecond))
+    const of = (side: 0 | 1) => found.map(({ sides }) => sides[side]!)
+    const cheapestMicros = Math.min(...of(1).map(({ cpuMicros }) => cpuMicros ?? Infinity))
     return {
-      rows: names.map((side) => {
-        const { perSecond, cpuMicros, use } = middle(side)
-        return {
-          what: `${sides[side]}${cpuMicros === null ? '' : `, ${cpuMicros} µs each`}`,
+      rows: ([1, 0] as const).flatMap((side) => [
+        {
+          what: `${side === 0 ? names.with : names.without}: CPU of a call`,
+          unit: 'µs',
+          value: median(of(side).map(({ cpuMicros }) => cpuMicros ?? NaN)),
+        },
+        {
+          what: `${side === 0 ? names.with : names.without}: beside the other`,
           unit: 'calls/s',
-          value: perSecond,
-          ...(use.shares.measured !== undefined && { cpu: use.shares.measured }),
-        }
-      }),
+          value: median(of(side).map(({ perSecond }) => perSecond)),
+        },
+      ]),
       ratio,
       goal: null,
-      goals: await goals({ cpuCost, timeCost, ratio, cheapestMicros }),
-      verdict: noVerdict(names.flatMap((side) => runs[side].map(({ use }) => use))),
+      goals: await goals({ cost, ratio, cheapestMicros }),
+      verdict: noVerdict(found.map(({ use }) => use)),
       text: [
-        `  cost in % of the CPU (of the time): ${cpuCost ?? '–'} (${timeCost})`,
-        ...names.map((side) => cpuLine(sides[side], middle(side).use)),
+        `  CPU of a call over that without, by pair: ${ratios.map((each) => each.toFixed(3)).join(', ')}`,
+        cpuLine('the first pair', found[0]!.use),
       ],
-      detail: { calls, costs: { cpu: cpuCost, time: timeCost }, runs },
+      detail: { calls, pairs: found },
     }
   },
 })
+
+interface Preparing {
+  servers: Servers
+  calls: number
+  callOf(index: number): AnalyticsCall
+  setUp?(deployment: Deployment): Promise<void>
+  isBatched?: boolean
+}
+
+async function sideOf(
+  name: string,
+  { servers, calls, callOf, setUp, isBatched = false }: Preparing,
+): Promise<Side> {
+  const deployment = await deploy(servers)
+  const receiver = startReceiver({ batched: isBatched })
+  const { port } = await receiver.reported('listening')
+  await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
+  await setUp?.(deployment)
+  await deployment.produce(calls, callOf, `backlog, ${name}`)
+  return { name, deployment, receiver, isBatched }
+}

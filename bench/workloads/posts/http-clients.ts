@@ -1,23 +1,19 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadConfig } from '../../../src/config/config.ts'
 import { nthCall } from '../../calls.ts'
 import { makeCertificate, type Certificate } from '../../certificate.ts'
 import { cpuLine, noVerdict } from '../../measure/drain.ts'
 import { median, round2 } from '../../measure/figures.ts'
-import { sideBySide, type Side, type SideBySide } from '../../measure/side-by-side.ts'
+import { cpuRatios, pairs, warmUpOfPair, type Side, type SideBySide } from '../../measure/side-by-side.ts'
 import { startReceiver } from '../../receiver.ts'
-import { deploy, measuredCore, type Deployment, type Servers } from '../../rig.ts'
+import { deploy, measuredCore, type Servers } from '../../rig.ts'
 import { startProduct } from '../scale/product-process.ts'
 import { writeSettings } from '../scale/settings-events.ts'
 import { atMost, type Goal, type Row, type Workload } from '../workload.ts'
 
 const clients = ['direct', 'undici'] as const
 const destinations = 100_000
-
-/** Two processes that share a core take seconds until V8 has compiled what is hot, and the one with more code longer. */
-const warmUpOf = (calls: number): number => Math.floor(calls / 3)
 
 interface Setting {
   what: string
@@ -45,21 +41,20 @@ export const clientsSideBySide: Workload = {
     const rows: Row[] = []
     const goals: Goal[] = []
     const text: string[] = []
-    const pairs: Record<string, SideBySide[]> = {}
+    const all: Record<string, SideBySide[]> = {}
     for (const setting of settings) {
       const { what, most } = setting
-      const found = (pairs[what] = await compare(servers, setting, calls!, rounds!))
-      const ratios = found.map(ratioOf).filter((ratio) => ratio !== null)
+      const found = (all[what] = await compare(servers, setting, calls!, rounds!))
+      const ratios = cpuRatios(found)
       for (const [index, client] of clients.entries()) {
         const cpu = found.map(({ sides }) => sides[index]!.cpuMicros ?? NaN)
         rows.push({ what: `${what}: CPU of a call, ${client}`, unit: 'µs', value: median(cpu) })
         const speed = found.map(({ sides }) => sides[index]!.perSecond)
         rows.push({ what: `${what}: beside the other, ${client}`, unit: 'calls/s', value: median(speed) })
       }
-      if (ratios.length > 0)
-        goals.push(
-          atMost(`${what}: CPU of direct over undici, median of ${rounds}`, round2(median(ratios)), most),
-        )
+      goals.push(
+        atMost(`${what}: CPU of direct over undici, median of ${rounds}`, round2(median(ratios)), most),
+      )
       text.push(
         `  ${what}: ${ratios.map((ratio) => ratio.toFixed(3)).join(', ')}`,
         cpuLine(what, found[0]!.use),
@@ -67,18 +62,20 @@ export const clientsSideBySide: Workload = {
     }
     const starts = await startBoth(servers)
     rows.push(...starts)
-    const uses = Object.values(pairs).flatMap((found) => found.map(({ use }) => use))
-    return { rows, ratio: null, goal: null, goals, verdict: noVerdict(uses), text, detail: { calls, pairs } }
+    const uses = Object.values(all).flatMap((found) => found.map(({ use }) => use))
+    return {
+      rows,
+      ratio: null,
+      goal: null,
+      goals,
+      verdict: noVerdict(uses),
+      text,
+      detail: { calls, pairs: all },
+    }
   },
 }
 
-function ratioOf({ sides: [direct, undici] }: SideBySide): number | null {
-  return direct!.cpuMicros === null || undici!.cpuMicros === null
-    ? null
-    : direct!.cpuMicros / undici!.cpuMicros
-}
-
-/** Which of both starts first changes from pair to pair. The results are in the order of `clients`. */
+/** The results are in the order of `clients`. */
 async function compare(
   servers: Servers,
   setting: Setting,
@@ -86,18 +83,10 @@ async function compare(
   rounds: number,
 ): Promise<SideBySide[]> {
   const certificate = setting.secured ? await makeCertificate() : null
-  const prepared: Side[] = []
-  for (const client of clients) prepared.push(await prepare(servers, setting, client, calls, certificate))
-  const found: SideBySide[] = []
-  for (let round = 0; round < rounds; round++) {
-    const sides = prepared.map((side) => ({ ...side, deployment: inGroup(side.deployment, round) }))
-    const swapped = round % 2 === 1
-    const [first, second] = (swapped ? sides.toReversed() : sides) as [Side, Side]
-    const pair = await sideBySide(servers, [first, second], [0], { expect: calls, warmUp: warmUpOf(calls) })
-    found.push(swapped ? { ...pair, sides: pair.sides.toReversed() } : pair)
-  }
-  for (const { deployment, receiver } of prepared) await Promise.all([receiver.end(), deployment.close()])
-  return found
+  const [direct, undici] = clients
+  const one = await prepare(servers, setting, direct, calls, certificate)
+  const other = await prepare(servers, setting, undici, calls, certificate)
+  return pairs(servers, [one, other], { calls, rounds, warmUp: warmUpOfPair(calls) })
 }
 
 async function prepare(
@@ -116,12 +105,6 @@ async function prepare(
   await deployment.destination('crm', 'shop', [`http${secured ? 's' : ''}://127.0.0.1:${port}/hook`])
   await deployment.produce(calls, (index) => nthCall(index, users), client)
   return { name: client, deployment, receiver }
-}
-
-/** A group that has read nothing yet. */
-function inGroup(deployment: Deployment, round: number): Deployment {
-  const env = { ...deployment.env, GROUP_ID: `${deployment.env.GROUP_ID}${round}` }
-  return { ...deployment, env, config: loadConfig(env) }
 }
 
 async function startBoth(servers: Servers): Promise<Row[]> {
