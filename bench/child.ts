@@ -38,16 +38,16 @@ export class Child {
   readonly #endBy: 'SIGTERM' | null
   #exited = false
 
-  /** @param file a script in `children`, or the path of a program */
+  /** @param file a script in `children`, or the path of another one or of a program */
   constructor(file: string, options: ChildOptions) {
     this.#endBy = options.endBy ?? null
     const node = (script: string) => [
       process.execPath,
       ...benchFlags,
       ...(options.flags ?? []),
-      fileURLToPath(new URL(`./children/${script}`, import.meta.url)),
+      isAbsolute(script) ? script : fileURLToPath(new URL(`./children/${script}`, import.meta.url)),
     ]
-    const command = [...(isAbsolute(file) ? [file] : node(file)), ...(options.args ?? [])]
+    const command = [...(file.endsWith('.ts') ? node(file) : [file]), ...(options.args ?? [])]
     const [program, ...rest] = hasTaskset ? ['taskset', '-c', String(options.core), ...command] : command
     this.#process = spawn(program!, rest, {
       stdio: ['ignore', output, 'inherit', 'ipc'],

@@ -19,6 +19,7 @@ import { manyDestinations } from './workloads/posts/many-destinations.ts'
 import { memory } from './workloads/memory.ts'
 import { pacing } from './workloads/scale/pacing.ts'
 import { settings } from './workloads/scale/settings.ts'
+import { outage } from './workloads/outage.ts'
 import { parkedRetries } from './workloads/parked-retries.ts'
 import { peers } from './workloads/peers/peers.ts'
 import { processes } from './workloads/processes.ts'
@@ -31,6 +32,7 @@ import { steps } from './workloads/steps.ts'
 import { statistics } from './workloads/console/statistics.ts'
 import { why } from './workloads/console/why.ts'
 import { plans } from './workloads/plans.ts'
+import { versions } from './workloads/versions.ts'
 import { batches, strictOrder, templates } from './workloads/shapes.ts'
 import { https, slowReceiver, throughput } from './workloads/posts/throughput.ts'
 import type { Result, Sizes, Workload } from './workloads/workload.ts'
@@ -53,6 +55,7 @@ const workloads: Workload[] = [
   ],
   ...[
     parkedRetries,
+    outage,
     ledger,
     plans,
     templates,
@@ -70,6 +73,7 @@ const workloads: Workload[] = [
   pacing,
   settings,
   steps,
+  versions,
 ]
 /** For workloads that do not say what is quick for them. */
 const quickSizes: Sizes = { calls: 20_000, rounds: 1 }

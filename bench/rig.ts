@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { newSecret } from '../src/operators/settings/secrets.ts'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { glob, mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Kafka } from 'kafkajs'
@@ -33,6 +33,8 @@ export interface Servers {
   brokerPid: number
   /** CPU time of the broker so far, in ms; null where that is not to be had. */
   brokerCpuMs(): Promise<number | null>
+  /** What lies in the broker's files, by topic. */
+  topicBytes(): Promise<Map<string, number>>
   stop(): Promise<void>
 }
 
@@ -53,11 +55,28 @@ export async function startServers(): Promise<Servers> {
     env: { KAFKA_BROKERS: kafka.brokers.join(','), SCHEMA_REGISTRY_URL: registry.url },
     brokerPid: kafka.pid,
     brokerCpuMs: () => processMs(kafka.pid),
+    topicBytes: () => segmentBytes(join(dataDir, 'kafka')),
     async stop() {
       await Promise.all([kafka.stop(), registry.stop()])
       await rm(dataDir, { recursive: true, force: true, maxRetries: 5 })
     },
   }
+}
+
+/** A segment is `<topic>-<partition>/<20 digits>.log`. */
+async function segmentBytes(folder: string): Promise<Map<string, number>> {
+  const bytes = new Map<string, number>()
+  for await (const path of glob('**/*.log', { cwd: folder })) {
+    const [, topic] = /([^/]+)-\d+\/\d{20}\.log$/.exec(path) ?? []
+    if (topic === undefined) continue
+    // Kafka may have taken it away meanwhile.
+    const size = await stat(join(folder, path)).then(
+      (found) => found.size,
+      () => 0,
+    )
+    bytes.set(topic, (bytes.get(topic) ?? 0) + size)
+  }
+  return bytes
 }
 
 /** Topics, schemas and settings of one workload. */

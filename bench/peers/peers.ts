@@ -17,6 +17,8 @@ export interface PeerOrder {
   /** A record goes to the one that its source or its header names by number. */
   urls: string[]
   inFlight: number
+  /** How long what fails waits until it is tried again, as often as it takes; undefined: it is kept, and that is all. */
+  retryMs?: number
 }
 
 /** Another program that makes signed POSTs out of records in Kafka. */
@@ -30,7 +32,8 @@ export async function availablePeers(): Promise<Peer[]> {
   return [bento(), await parallelConsumer()].filter((peer) => peer !== null)
 }
 
-const environment = ({ env, topic, groupId, inFlight }: PeerOrder) => ({
+const environment = ({ env, topic, groupId, inFlight, retryMs }: PeerOrder) => ({
+  ...(retryMs !== undefined && { RETRY_MS: String(retryMs) }),
   KAFKA_BROKERS: env.KAFKA_BROKERS!,
   SCHEMA_REGISTRY_URL: env.SCHEMA_REGISTRY_URL!,
   TOPIC: topic,
@@ -45,12 +48,10 @@ export function bento(): Peer | null {
   return {
     name: 'Bento',
     start(order) {
-      const env = { ...environment(order), URL: order.urls[0]!, ...bentoFlags(order) }
-      const config = join(
-        import.meta.dirname,
-        'bento',
-        order.urls.length > 1 ? 'ten.yaml' : `${order.form}.yaml`,
-      )
+      const { urls, form, retryMs } = order
+      const env = { ...environment(order), URL: urls[0]!, URLS: urls.join(','), ...bentoFlags(order) }
+      const several = retryMs === undefined ? 'ten.yaml' : 'outage.yaml'
+      const config = join(import.meta.dirname, 'bento', urls.length > 1 ? several : `${form}.yaml`)
       return new Child(program, { core: measuredCore, args: ['-c', config], env, endBy: 'SIGTERM' })
     },
   }

@@ -16,6 +16,7 @@ import io.vertx.ext.web.client.WebClient;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
+import java.time.Duration;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -40,6 +41,8 @@ public final class Posts {
 
   private final Map<String, String> env = System.getenv();
   private final boolean ready = env.get("FORM").equals("json");
+  /** Null: what fails goes to a topic. */
+  private final String retryMs = env.get("RETRY_MS");
   private final Calls calls = ready ? null : new Calls(env.get("SCHEMA_REGISTRY_URL"));
   private final List<String> urls = List.of(env.get("URLS").split(","));
   private final Map<String, RequestOptions> endpoints =
@@ -67,6 +70,7 @@ public final class Posts {
             .ordering(ProcessingOrder.UNORDERED)
             .maxConcurrency(inFlight)
             .commitMode(CommitMode.PERIODIC_CONSUMER_ASYNCHRONOUS)
+            .defaultMessageRetryDelay(Duration.ofMillis(retryMs == null ? 1_000 : Long.parseLong(retryMs)))
             .build();
     var processor =
         new VertxParallelEoSStreamProcessor<byte[], byte[]>(vertx, WebClient.wrap(client), options);
@@ -104,7 +108,7 @@ public final class Posts {
                     .putHeader("Idempotency-Key", id + ":crm")
                     .send(Buffer.buffer(body)))
         .compose(Posts::answered)
-        .recover(problem -> keep(record));
+        .recover(problem -> retryMs == null ? keep(record) : Future.failedFuture(problem));
   }
 
   private static Future<Void> answered(HttpClientResponse response) {

@@ -10,16 +10,21 @@ export interface Backlog {
   produce(forms: readonly Form[], count: number, nth: (index: number) => AnalyticsCall): Promise<void>
 }
 
-/** @param urlOf where a call goes: a peer that is given bodies cannot see the source */
+/**
+ * @param urlOf where a call goes: a peer that is given bodies cannot see the source
+ * @param beside topics that a peer keeps beside each, for what fails
+ */
 export async function makeBacklog(
   deployment: Deployment,
   urlOf: (call: AnalyticsCall) => string,
+  beside: readonly string[] = ['failed'],
 ): Promise<Backlog> {
   const { kafka, topics, config } = deployment
   const topic = (form: Form) => (form === 'avro' ? topics.calls : `${topics.calls}.bodies`)
   const admin = kafka.admin()
   await admin.connect()
-  const made = [topic('json'), `${topic('avro')}.failed`, `${topic('json')}.failed`]
+  const forms: readonly Form[] = ['avro', 'json']
+  const made = [topic('json'), ...forms.flatMap((form) => beside.map((name) => `${topic(form)}.${name}`))]
   await createTopics(
     admin,
     made.map((each) => ({ topic: each, numPartitions: config.partitions.calls, replicationFactor: 1 })),
