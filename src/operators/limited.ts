@@ -71,7 +71,7 @@ function limitedServices(only: readonly string[], services: ConsoleServices): Co
   })
 }
 
-const noAudits = { outcome: null, last: () => null } as unknown as Awaited<
+const noAudits = { outcome: null, running: null, last: () => null } as unknown as Awaited<
   ReturnType<ConsoleServices['audits']>
 >
 const noDeletions = { list: async () => [] } as unknown as ConsoleServices['deletions']

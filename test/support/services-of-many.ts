@@ -107,7 +107,7 @@ export function servicesOfMany({ count, isLong = false, now = Date.now() }: Many
     settings: { ...services.settings, state },
     statistics: async () => ({ ...((await services.statistics()) as object), ...store }) as StatisticsStore,
     heldKeptMs: async () => 86_400_000,
-    audits: async () => ({ outcome: null, isRunning: false, last: () => null }),
+    audits: async () => ({ outcome: null, running: null, last: () => null }),
     infrastructure: { show: async () => infrastructure },
     now: () => now,
   } as unknown as ConsoleServices

@@ -1,11 +1,26 @@
 import { z } from 'zod'
-import { verdictView } from './runs.ts'
+import { runningView, verdictView } from './runs.ts'
 import { RequestRefused } from '../check.ts'
 import { operation, type Operation } from '../operation.ts'
 import { periodBounds, periodShape } from '../dead-letters/filter.ts'
 import { count } from '../statistics/operations.ts'
 
 const place = { topic: z.string(), partition: count }
+
+const line = {
+  planned: count,
+  carried: count,
+  replayed: count,
+  copies: count,
+  ahead: count,
+  delivered: count,
+  waiting: count,
+  dead: count,
+  skipped: count,
+  erased: count,
+  held: count,
+  balance: count,
+}
 
 export const verdictSchema = z
   .object({
@@ -26,36 +41,26 @@ export const verdictSchema = z
       }),
     ),
     destinations: z
+      .array(z.object({ destinationId: z.string().nullable(), ...line }))
+      .describe(
+        'planned + carried + replayed + copies + ahead = delivered + waiting + dead + skipped + erased + held + balance. At most 200: those out of balance first, then those of which most was planned.',
+      ),
+    destinationCount: count,
+    unbalancedCount: count.describe('Destinations whose balance is not 0.'),
+    sum: z.object(line).describe('Of all destinations.'),
+    faults: z
       .array(
         z.object({
+          ...place,
+          kind: z.enum(['gap', 'overlap', 'unreadable', 'records', 'retries', 'dead_letters']),
           destinationId: z.string().nullable(),
-          planned: count,
-          carried: count,
-          replayed: count,
-          copies: count,
-          ahead: count,
-          delivered: count,
-          waiting: count,
-          dead: count,
-          skipped: count,
-          erased: count,
-          held: count,
-          balance: count,
+          first: count.nullable(),
+          last: count.nullable(),
+          why: z.string(),
         }),
       )
-      .describe(
-        'planned + carried + replayed + copies + ahead = delivered + waiting + dead + skipped + erased + held + balance.',
-      ),
-    faults: z.array(
-      z.object({
-        ...place,
-        kind: z.enum(['gap', 'overlap', 'unreadable', 'records', 'retries', 'dead_letters']),
-        destinationId: z.string().nullable(),
-        first: count.nullable(),
-        last: count.nullable(),
-        why: z.string(),
-      }),
-    ),
+      .describe('The first 1,000.'),
+    faultCount: count,
     copies: z
       .array(
         z.object({
@@ -72,15 +77,26 @@ export const verdictSchema = z
   })
   .meta({ id: 'AuditVerdict' })
 
-export const auditStateSchema = z.object({ last: verdictSchema.nullable(), isRunning: z.boolean() })
+const progress = {
+  phase: z.enum(['tallies', 'calls', 'tiers', 'dead letters']),
+  done: count,
+  total: count,
+}
 
-export const auditProgressSchema = z
-  .object({
-    phase: z.enum(['tallies', 'calls', 'tiers', 'dead letters']),
-    done: count,
-    total: count,
-  })
-  .meta({ id: 'AuditProgress' })
+export const auditProgressSchema = z.object(progress).meta({ id: 'AuditProgress' })
+
+export const auditStateSchema = z.object({
+  last: verdictSchema.nullable(),
+  running: z
+    .object({
+      startedAt: z.string(),
+      since: z.string().nullable(),
+      until: z.string().nullable(),
+      ...progress,
+    })
+    .nullable()
+    .describe('The one that runs on this console.'),
+})
 
 export const auditOperations: Operation[] = [
   operation({
@@ -99,7 +115,9 @@ export const auditOperations: Operation[] = [
     async handle(_, { audits }) {
       const runs = await audits()
       const last = runs.last()
-      return { status: 200, body: { last: last && verdictView(last), isRunning: runs.isRunning } }
+      const { running } = runs
+      const body = { last: last && verdictView(last), running: running && runningView(running) }
+      return { status: 200, body }
     },
   }),
   operation({
@@ -109,25 +127,43 @@ export const auditOperations: Operation[] = [
     role: 'operator',
     forLimited: 'nothing',
     summary: 'Check that every call is accounted for',
-    description: 'As `postrider audit` does. It ends when its sender goes away. One runs at a time.',
+    description:
+      'As `postrider audit` does. It goes on when its sender goes away: `GET /audit` shows how far it is, and `DELETE /audit` stops it. One runs at a time.',
     query: z.strictObject(periodShape),
     success: { status: 200, description: 'The verdict.', schema: verdictSchema },
     progress: auditProgressSchema,
-    refusals: [429],
-    async handle({ query, gone }, { audits, now }) {
+    refusals: [409, 429],
+    async handle({ query, stopping }, { audits, now }) {
       const period = periodBounds(query, now())
       const runs = await audits()
-      if (runs.isRunning) throw new RequestRefused('busy', 'an audit is running on this console')
+      if (runs.running) throw new RequestRefused('busy', 'an audit is running on this console')
       return {
         run: async (progress) =>
           verdictView(
             await runs.run({
               ...period,
-              signal: gone,
+              signal: stopping,
               progress: (phase, done, total) => progress({ phase, done, total }),
             }),
           ),
       }
+    },
+  }),
+  operation({
+    id: 'stopAudit',
+    route: 'DELETE /audit',
+    command: null,
+    role: 'operator',
+    forLimited: 'nothing',
+    summary: 'Stop the audit that runs on this console',
+    description: 'Whoever waits for its verdict is answered by `conflict`.',
+    success: {
+      status: 200,
+      description: 'It ends within a moment.',
+      schema: z.object({ stopped: z.boolean().describe('false: none was running.') }),
+    },
+    async handle(_, { audits }) {
+      return { status: 200, body: { stopped: (await audits()).stop() } }
     },
   }),
 ]

@@ -1,9 +1,9 @@
-import type { AuditReport } from '../../core/ledger/audit-report.ts'
+import type { AuditReport, DestinationLine } from '../../core/ledger/audit-report.ts'
 import { auditFailure, auditPassed } from '../../core/operational/failures.ts'
 import type { OperationalEvent } from '../../core/operational/operational-event.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { pause } from '../../retry-forever.ts'
-import { audit, type AuditOptions, type AuditSource, type KeySet } from './audit.ts'
+import { audit, type AuditOptions, type AuditPhase, type AuditSource, type KeySet } from './audit.ts'
 
 /** Where the last report is kept, as JSON. */
 export interface AuditStore {
@@ -42,6 +42,16 @@ export interface AuditOutcome {
   ok: boolean
 }
 
+/** An audit, while it runs. Times in epoch ms; null: all that there is. */
+export interface RunningAudit {
+  startedAt: number
+  since: number | null
+  until: number | null
+  phase: AuditPhase
+  done: number
+  total: number
+}
+
 const outcomeOf = ({ at, report }: Pick<AuditVerdict, 'at' | 'report'>): AuditOutcome => ({
   at,
   ok: report.ok,
@@ -50,7 +60,7 @@ const outcomeOf = ({ at, report }: Pick<AuditVerdict, 'at' | 'report'>): AuditOu
 /** Runs audits, one at a time, and keeps the last report. */
 export class AuditRuns {
   readonly #options: AuditRunsOptions
-  #isRunning = false
+  #running: { state: RunningAudit; ending: AbortController } | null = null
   #outcome: AuditOutcome | null
 
   constructor(options: AuditRunsOptions) {
@@ -59,8 +69,8 @@ export class AuditRuns {
     this.#outcome = last && outcomeOf(last)
   }
 
-  get isRunning(): boolean {
-    return this.#isRunning
+  get running(): RunningAudit | null {
+    return this.#running?.state ?? null
   }
 
   /** How the last audit ended; null before the first. */
@@ -73,22 +83,39 @@ export class AuditRuns {
     return found && { at: found.at, ...(JSON.parse(found.report) as Omit<AuditVerdict, 'at'>) }
   }
 
+  /** Stops the one that runs: its `run` rejects with `conflict`. False where none does. */
+  stop(): boolean {
+    this.#running?.ending.abort(new PostriderError('conflict', 'the audit was stopped'))
+    return this.#running !== null
+  }
+
   /** Rejects with `conflict` while another one runs. */
   async run(options: AuditOptions): Promise<AuditVerdict> {
-    if (this.#isRunning) throw new PostriderError('conflict', 'an audit is running on this console')
+    if (this.#running) throw new PostriderError('conflict', 'an audit is running on this console')
     const { source, newKeySet, store, now } = this.#options
     const before = this.last()?.reported ?? null
-    this.#isRunning = true
+    const { since, until } = options
+    const ending = new AbortController()
+    const state: RunningAudit = { startedAt: now(), since, until, phase: 'tallies', done: 0, total: 0 }
+    this.#running = { state, ending }
     try {
-      const report = await audit(source(), newKeySet, options)
-      const { since, until } = options
+      const report = await audit(source(), newKeySet, {
+        since,
+        until,
+        signal: AbortSignal.any([ending.signal, ...(options.signal ? [options.signal] : [])]),
+        progress: (phase, done, total) => {
+          Object.assign(state, { phase, done, total })
+          options.progress?.(phase, done, total)
+        },
+      })
+      ending.signal.throwIfAborted()
       const at = now()
       const reported = await this.#report(auditFailure(report, at), before, at)
       store.keepAudit(at, JSON.stringify({ since, until, report, reported }))
       this.#outcome = outcomeOf({ at, report })
       return { at, since, until, report, reported }
     } finally {
-      this.#isRunning = false
+      this.#running = null
     }
   }
 
@@ -106,20 +133,59 @@ export class AuditRuns {
   }
 }
 
-/** As the API shows it. */
+const iso = (time: number) => new Date(time).toISOString()
+const isoOrNull = (time: number | null) => (time === null ? null : iso(time))
+
+/** Of destinations, and of faults; an answer is read by a page, and there can be 100,000 destinations. */
+const [maxLines, maxFaults] = [200, 1_000]
+
+/** As the API shows it: destinations out of balance first, then those of which most was planned. */
 export function verdictView({ at, since, until, report }: AuditVerdict) {
-  const iso = (time: number) => new Date(time).toISOString()
+  const { destinations, faults, partitions } = report
+  const urgency = ({ balance, planned }: DestinationLine) => (balance === 0 ? planned : Infinity)
   return {
     at: iso(at),
-    since: since === null ? null : iso(since),
-    until: until === null ? null : iso(until),
+    since: isoOrNull(since),
+    until: isoOrNull(until),
     ...report,
-    partitions: report.partitions.map(({ since, ...rest }) => ({
-      ...rest,
-      since: since === null ? null : iso(since),
-    })),
+    partitions: partitions.map(({ since, ...rest }) => ({ ...rest, since: isoOrNull(since) })),
+    destinations: destinations
+      .toSorted((one, other) => urgency(other) - urgency(one) || 0)
+      .slice(0, maxLines),
+    destinationCount: destinations.length,
+    unbalancedCount: destinations.filter(({ balance }) => balance !== 0).length,
+    sum: sumOf(destinations),
+    faults: faults.slice(0, maxFaults),
+    faultCount: faults.length,
   }
 }
+
+function sumOf(lines: readonly DestinationLine[]): Omit<DestinationLine, 'destinationId'> {
+  const sum = (field: keyof Omit<DestinationLine, 'destinationId'>) =>
+    lines.reduce((total, line) => total + line[field], 0)
+  return {
+    planned: sum('planned'),
+    carried: sum('carried'),
+    replayed: sum('replayed'),
+    copies: sum('copies'),
+    ahead: sum('ahead'),
+    delivered: sum('delivered'),
+    waiting: sum('waiting'),
+    dead: sum('dead'),
+    skipped: sum('skipped'),
+    erased: sum('erased'),
+    held: sum('held'),
+    balance: sum('balance'),
+  }
+}
+
+/** As the API shows it. */
+export const runningView = ({ startedAt, since, until, ...progress }: RunningAudit) => ({
+  startedAt: iso(startedAt),
+  since: isoOrNull(since),
+  until: isoOrNull(until),
+  ...progress,
+})
 
 export interface AuditScheduleLog {
   info(fields: object, message: string): void

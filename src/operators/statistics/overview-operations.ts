@@ -245,7 +245,7 @@ export const overviewOperations: Operation[] = [
 ]
 
 const auditOf = (runs: AuditRuns) => ({
-  isRunning: runs.isRunning,
+  isRunning: runs.running !== null,
   last: runs.outcome && {
     ok: runs.outcome.ok,
     at: new Date(runs.outcome.at).toISOString(),

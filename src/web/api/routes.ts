@@ -170,6 +170,7 @@ export interface Routes {
   'GET /users/{id}/messages': ListPage<UserMessageAnswer>
   'GET /attempts': ListPage<AttemptAnswer>
   'GET /audit': AuditAnswer
+  'DELETE /audit': { stopped: boolean }
   'POST /audit': VerdictAnswer
   'POST /sources': SourceAnswer
   'PATCH /sources/{id}': SourceAnswer

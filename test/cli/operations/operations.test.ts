@@ -13,10 +13,10 @@ import { checked } from '../../../src/operators/check.ts'
 import { operations } from '../../../src/operators/operations.ts'
 import { readPage } from '../../support/docs.ts'
 
-/** Sessions and what is not saved yet are for browsers, and the others are a flag of another operation's command. */
+/** Sessions, what is not saved yet and an audit of a console are for browsers, and the others are a flag of another operation's command. */
 const withoutCommand = [
   ...['showSession', 'showLoginWays', 'beginSession', 'endSession', 'testNewDestination'],
-  ...['createSourceRegulation', 'dryRunReplay', 'planDeletion'],
+  ...['createSourceRegulation', 'dryRunReplay', 'planDeletion', 'stopAudit'],
 ]
 
 test('each operation has a command, and the program has no word that leads nowhere', async () => {

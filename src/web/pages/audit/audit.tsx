@@ -25,8 +25,7 @@ export function Audit() {
   const live = useLive('GET /audit', {}, 10_000)
   const given = query.value.get('since') ?? ''
   const since: Period = periods.find(([period]) => period === given)?.[0] ?? ''
-  const run = useAuditRun(live.reload)
-  const isElsewhere = run.progress === null && live.data?.isRunning === true
+  const run = useAuditRun(live)
   return (
     <>
       <PageTitle title="Audit">
@@ -45,12 +44,7 @@ export function Audit() {
             choose={(period) => setQuery({ since: period })}
           />
           {run.progress === null ? (
-            <button
-              type="button"
-              class="button button-primary"
-              disabled={isElsewhere}
-              onClick={() => run.start(since)}
-            >
+            <button type="button" class="button button-primary" onClick={() => run.start(since)}>
               Run now
             </button>
           ) : (
@@ -60,9 +54,6 @@ export function Audit() {
           )}
         </div>
       )}
-      {isElsewhere && (
-        <Note>An audit is running that was started elsewhere. Its verdict will be shown here.</Note>
-      )}
       {run.progress !== null && (
         <div class="card running" role="status">
           <Progress
@@ -70,19 +61,19 @@ export function Audit() {
             done={run.progress.done}
             total={run.progress.total || null}
           />
-          <p class="hint">The audit ends when you leave this page.</p>
+          <p class="hint">It goes on when you leave this page, and its verdict will be here.</p>
         </div>
       )}
       {run.failure && <Failure failure={run.failure} />}
       <Loaded live={live} what="the last verdict">
         {({ last }) =>
-          last === null ? (
+          last !== null ? (
+            <Verdict verdict={last} />
+          ) : run.progress === null ? (
             <Empty title="No audit has been run on this console yet.">
               <p>{may('operator') ? 'Run one now.' : 'Somebody with the role operator can run one.'}</p>
             </Empty>
-          ) : (
-            <Verdict verdict={last} />
-          )
+          ) : null
         }
       </Loaded>
     </>
@@ -122,8 +113,8 @@ function Verdict({ verdict }: { verdict: VerdictAnswer }) {
           ].join(', ')}
         </p>
       </section>
-      <Faults faults={verdict.faults} />
-      <Equation lines={verdict.destinations} />
+      <Faults faults={verdict.faults} count={verdict.faultCount} />
+      <Equation verdict={verdict} />
       <Copies copies={verdict.copies} count={verdict.copyCount} />
       <Partitions partitions={verdict.partitions} />
     </>
@@ -131,9 +122,19 @@ function Verdict({ verdict }: { verdict: VerdictAnswer }) {
 }
 
 type Line = VerdictAnswer['destinations'][number]
+/** Of one destination, or of all of them. */
+type Row = VerdictAnswer['sum'] & { of: Line | 'all' }
 
 /** Planned and what came in again, on one side; what became of it, on the other. */
-export function Equation({ lines }: { lines: readonly Line[] }) {
+export function Equation({ verdict }: { verdict: VerdictAnswer }) {
+  const { destinations: lines, destinationCount, sum } = verdict
+  const rows = [
+    ...(lines.length > 1 ? [{ ...sum, of: 'all' as const }] : []),
+    ...lines.map((line) => ({ ...line, of: line })),
+  ]
+  const never = ends
+    .filter(([, field]) => sum[field] === 0)
+    .map(([head, field]) => (field === 'dead' ? 'a dead letter' : head.toLowerCase()))
   return (
     <section class="section">
       <div class="section-head">
@@ -141,12 +142,20 @@ export function Equation({ lines }: { lines: readonly Line[] }) {
         <p>planned + again = delivered + waiting + dead letters + skipped + erased + held + missing</p>
       </div>
       {lines.length > 0 ? (
-        <Table
-          label="The equation per destination"
-          columns={columns}
-          rows={lines}
-          keyOf={({ destinationId }) => destinationId ?? ''}
-        />
+        <>
+          <Table
+            label="The equation per destination"
+            columns={columnsFor(sum)}
+            rows={rows}
+            keyOf={({ of }) => (of === 'all' ? '' : (of.destinationId ?? ' '))}
+          />
+          {never.length > 0 && <p class="hint">{`None is ${listed(never)}.`}</p>}
+          {lines.length < destinationCount && (
+            <p class="hint">
+              {`${countText(lines.length)} of ${countText(destinationCount)} destinations: those out of balance, and those of which most was planned.`}
+            </p>
+          )}
+        </>
       ) : (
         <Empty title="There was nothing to audit in this time." />
       )}
@@ -154,10 +163,13 @@ export function Equation({ lines }: { lines: readonly Line[] }) {
   )
 }
 
-const again = ({ carried, replayed, copies, ahead }: Line): number => carried + replayed + copies + ahead
+const listed = (words: readonly string[]): string =>
+  [words.slice(0, -1).join(', '), words.at(-1)].filter(Boolean).join(' or ')
+
+const again = ({ carried, replayed, copies, ahead }: Row): number => carried + replayed + copies + ahead
 
 /** What `again` consists of. */
-const againText = ({ carried, replayed, copies, ahead }: Line): string =>
+const againText = ({ carried, replayed, copies, ahead }: Row): string =>
   `${countText(carried)} waited before, ${countText(replayed)} replayed, ${countText(copies)} made twice, ` +
   `${countText(ahead)} resolved just before their commit`
 
@@ -170,16 +182,19 @@ const ends = [
   ['Held', 'held'],
 ] as const
 
-const columns: Column<Line>[] = [
+/** Without those that nothing came to. */
+const columnsFor = (sum: VerdictAnswer['sum']): Column<Row>[] => [
   {
     head: 'Destination',
     isName: true,
-    cell: ({ destinationId: id }) =>
-      id === null ? (
+    cell: ({ of }) =>
+      of === 'all' ? (
+        <strong>All destinations</strong>
+      ) : of.destinationId === null ? (
         <span title="Records that were for no destination, or were not calls">none</span>
       ) : (
-        <a class="id" href={pathTo('destination', { id })}>
-          {id}
+        <a class="id" href={pathTo('destination', { id: of.destinationId })}>
+          {of.destinationId}
         </a>
       ),
   },
@@ -187,13 +202,15 @@ const columns: Column<Line>[] = [
   {
     head: '+ Again',
     isNumber: true,
-    cell: (line) => <span title={againText(line)}>{countText(again(line))}</span>,
+    cell: (row) => <span title={againText(row)}>{countText(again(row))}</span>,
   },
-  ...ends.map(([head, field], at): Column<Line> => ({
-    head: `${at === 0 ? '=' : '+'} ${head}`,
-    isNumber: true,
-    cell: (line) => <span class={line[field] === 0 ? 'faint' : ''}>{countText(line[field])}</span>,
-  })),
+  ...ends
+    .filter(([, field]) => sum[field] !== 0)
+    .map(([head, field], at): Column<Row> => ({
+      head: `${at === 0 ? '=' : '+'} ${head}`,
+      isNumber: true,
+      cell: (row) => <span class={row[field] === 0 ? 'faint' : ''}>{countText(row[field])}</span>,
+    })),
   {
     head: '+ Missing',
     isNumber: true,
@@ -209,13 +226,13 @@ const maxRows = 200
 const place = ({ topic, partition }: { topic: string; partition: number }) => `${topic}/${partition}`
 
 /** What is wrong, named by partition and offsets. */
-export function Faults({ faults }: { faults: readonly Fault[] }) {
-  if (faults.length === 0) return null
+export function Faults({ faults, count }: { faults: readonly Fault[]; count: number }) {
+  if (count === 0) return null
   return (
     <section class="section">
       <div class="section-head">
         <h2>What is not accounted for</h2>
-        {faults.length > maxRows && <p>{`The first ${maxRows} of ${countText(faults.length)}`}</p>}
+        {count > maxRows && <p>{`The first ${maxRows} of ${countText(count)}`}</p>}
       </div>
       <Table
         label="What is not accounted for"

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { AuditSource } from '../../../src/operators/audit/audit.ts'
+import { AuditRuns, verdictView, type AuditVerdict } from '../../../src/operators/audit/runs.ts'
+
+/** An audit that has read 3 of 10 tallies, and reads no further until it is let on. */
+function waitingAudit() {
+  const { promise: goesOn, resolve: letOn } = Promise.withResolvers<void>()
+  const { promise: reads, resolve: hasBegun } = Promise.withResolvers<void>()
+  const source = {
+    snapshot: () =>
+      Promise.resolve({ partitions: [], isTier: () => false, retriesKeptSince: 0, deadLettersKeptSince: 0 }),
+    async tallies({ signal, progress }: Parameters<AuditSource['tallies']>[0]) {
+      progress(3, 10)
+      hasBegun()
+      await Promise.race([goesOn, new Promise((resolve) => signal!.addEventListener('abort', resolve))])
+      signal!.throwIfAborted()
+    },
+    calls: () => Promise.resolve(),
+    retries: () => Promise.resolve(),
+    deadLetters: () => Promise.resolve(),
+  } as unknown as AuditSource
+  let kept = 0
+  const runs = new AuditRuns({
+    source: () => source,
+    newKeySet: () => ({ add: () => true, close() {} }),
+    store: { lastAudit: () => null, keepAudit: () => kept++ },
+    sendEvent: () => Promise.resolve(false),
+    log: { warn() {} },
+    now: () => 1_000,
+  })
+  return { runs, reads, letOn, kept: () => kept }
+}
+
+const everything = { since: null, until: null }
+
+test('while an audit runs it is said how far it is, and a second one is refused', async () => {
+  const { runs, reads, letOn, kept } = waitingAudit()
+  assert.equal(runs.running, null)
+  const running = runs.run(everything)
+  await reads
+  const state = { startedAt: 1_000, ...everything, phase: 'tallies', done: 3, total: 10 }
+  assert.deepEqual(runs.running, state)
+  await assert.rejects(runs.run(everything), { code: 'conflict' })
+  letOn()
+  assert.equal((await running).report.ok, true)
+  assert.equal(runs.running, null)
+  assert.equal(kept(), 1)
+})
+
+test('an audit that is stopped leaves no verdict, and the next one can run', async () => {
+  const { runs, reads, letOn, kept } = waitingAudit()
+  assert.equal(runs.stop(), false)
+  const running = runs.run(everything)
+  await reads
+  assert.equal(runs.stop(), true)
+  await assert.rejects(running, { code: 'conflict', message: 'the audit was stopped' })
+  assert.deepEqual([runs.running, kept()], [null, 0])
+  letOn()
+  assert.equal((await runs.run(everything)).report.ok, true)
+})
+
+test('of very many destinations a verdict shows those out of balance and the largest, and the sum of all', () => {
+  const counts = { carried: 0, replayed: 0, copies: 0, ahead: 0, waiting: 0, dead: 0, skipped: 0, erased: 0 }
+  const destinations = Array.from({ length: 100_000 }, (_, index) => ({
+    ...{ destinationId: `d${index}`, planned: index, ...counts, held: 0 },
+    ...{ delivered: index === 7 ? 6 : index, balance: index === 7 ? 1 : 0 },
+  }))
+  const fault = { kind: 'gap' as const, topic: 'calls', partition: 0, destinationId: null }
+  const faults = Array.from({ length: 5_000 }, (_, first) => ({ ...fault, first, last: first, why: 'why' }))
+  const read = { calls: 0, retries: 0, deadLetters: 0, tallies: 0 }
+  const report = { ok: false, partitions: [], destinations, faults, copies: [], copyCount: 0, read }
+  const view = verdictView({ at: 0, ...everything, report, reported: null } satisfies AuditVerdict)
+  const ids = view.destinations.map(({ destinationId }) => destinationId)
+  assert.deepEqual(ids.slice(0, 3), ['d7', 'd99999', 'd99998'])
+  assert.deepEqual([ids.length, view.destinationCount, view.unbalancedCount], [200, 100_000, 1])
+  assert.deepEqual(
+    [view.sum.planned, view.sum.delivered, view.sum.balance],
+    [4_999_950_000, 4_999_949_999, 1],
+  )
+  assert.deepEqual([view.faults.length, view.faultCount], [1_000, 5_000])
+})
