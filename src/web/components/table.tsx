@@ -7,6 +7,7 @@ import { TextField } from './fields.tsx'
 import { countText } from './figures.ts'
 import { Empty } from './notices.tsx'
 import { Loaded } from './views.tsx'
+import { width, type Width } from './width.ts'
 
 export interface Column<T> {
   head: string
@@ -14,8 +15,8 @@ export interface Column<T> {
   headCell?: ComponentChildren
   /** Numbers stand at the right, aligned by their digits. */
   isNumber?: boolean
-  /** Left out where the screen is narrow: `medium` below 1100 px, `narrow` below 700 px. */
-  hides?: 'medium' | 'narrow'
+  /** Stands under the row's name where there is no room: `medium` up to 1100 px, `narrow` up to 700 px. */
+  moves?: 'medium' | 'narrow'
   /** Names the row for screen readers. */
   isName?: boolean
   /** The API sorts by it: as it names it, and in which direction. */
@@ -63,15 +64,27 @@ export function Table<T>(props: TableProps<T>) {
   )
 }
 
+/** Whether its place is under the row's name, in a window of this width. */
+const isMoved = <T,>({ moves }: Column<T>, at: Width): boolean =>
+  moves !== undefined && (at === 'narrow' || at === moves)
+
 function Rows<T>({ label, columns, rows, keyOf, sorting }: TableProps<T>) {
-  const classOf = ({ isNumber, hides }: Column<T>) =>
-    [isNumber && 'number', hides && `hides-${hides}`].filter(Boolean).join(' ')
+  const shown = columns.filter((column) => !isMoved(column, width.value))
+  const moved = columns.filter((column) => isMoved(column, width.value))
+  const name = shown.find(({ isName }) => isName) ?? shown[0]
+  const cellOf = (column: Column<T>, row: T) => (
+    <>
+      {column.cell(row)}
+      {column === name && moved.length > 0 && <Moved columns={moved} row={row} />}
+    </>
+  )
+  const classOf = ({ isNumber }: Column<T>) => (isNumber ? 'number' : '')
   return (
     <div class="table-frame" role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
-            {columns.map((column) => (
+            {shown.map((column) => (
               <th
                 key={column.head}
                 scope="col"
@@ -86,14 +99,14 @@ function Rows<T>({ label, columns, rows, keyOf, sorting }: TableProps<T>) {
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map((column) =>
+              {shown.map((column) =>
                 column.isName ? (
                   <th key={column.head} scope="row" class={classOf(column)}>
-                    {column.cell(row)}
+                    {cellOf(column, row)}
                   </th>
                 ) : (
                   <td key={column.head} class={classOf(column)}>
-                    {column.cell(row)}
+                    {cellOf(column, row)}
                   </td>
                 ),
               )}
@@ -102,6 +115,19 @@ function Rows<T>({ label, columns, rows, keyOf, sorting }: TableProps<T>) {
         </tbody>
       </table>
     </div>
+  )
+}
+
+/** What has no column of its own here. */
+function Moved<T>({ columns, row }: { columns: readonly Column<T>[]; row: T }) {
+  return (
+    <dl class="moved">
+      {columns.map(({ head, cell }) => (
+        <div key={head}>
+          <dt>{head}</dt> <dd>{cell(row)}</dd>
+        </div>
+      ))}
+    </dl>
   )
 }
 

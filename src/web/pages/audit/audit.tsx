@@ -345,13 +345,13 @@ const partitionColumns: Column<Partition>[] = [
     head: 'Since',
     cell: ({ since }) => (since === null ? <NoValue why="No tally" /> : <Ago at={since} />),
   },
-  { head: 'From', isNumber: true, hides: 'narrow', cell: ({ from }) => countText(from) },
-  { head: 'To', isNumber: true, hides: 'narrow', cell: ({ to }) => countText(to) },
+  { head: 'From', isNumber: true, moves: 'narrow', cell: ({ from }) => countText(from) },
+  { head: 'To', isNumber: true, moves: 'narrow', cell: ({ to }) => countText(to) },
   { head: 'Records', isNumber: true, cell: ({ records }) => countText(records) },
   {
     head: 'Lost',
     isNumber: true,
     cell: ({ lost }) => <span class={lost === 0 ? 'faint' : 'is-bad'}>{countText(lost)}</span>,
   },
-  { head: 'Tallies', isNumber: true, hides: 'narrow', cell: ({ tallies }) => countText(tallies) },
+  { head: 'Tallies', isNumber: true, moves: 'narrow', cell: ({ tallies }) => countText(tallies) },
 ]

@@ -80,19 +80,19 @@ const columnsOf = (kind: Kind): Column<ComputationAnswer>[] => [
       </a>
     ),
   },
-  { head: 'Property', hides: 'medium', cell: ({ key }) => <span class="id">{key}</span> },
-  { head: 'Source', hides: 'medium', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
+  { head: 'Property', moves: 'medium', cell: ({ key }) => <span class="id">{key}</span> },
+  { head: 'Source', moves: 'medium', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
   { head: kind.counted, isNumber: true, cell: ({ id }) => <Count kind={kind} id={id} /> },
   {
     head: 'Last sync',
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ lastSync }) =>
       lastSync === null ? <span class="faint">never</span> : <Ago at={lastSync.finishedAt} />,
   },
   {
     head: 'Changed by it',
     isNumber: true,
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ lastSync }) =>
       lastSync === null ? (
         <NoValue why="There was no sync yet" />

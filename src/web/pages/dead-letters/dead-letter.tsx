@@ -145,7 +145,7 @@ function Attempts({ delivery }: { delivery: Delivery }) {
 
 const columns: Column<Delivery['outcomes'][number]>[] = [
   { head: 'URL', isName: true, cell: ({ endpointId }) => <span class="id">{endpointId}</span> },
-  { head: 'When', hides: 'narrow', cell: ({ at }) => <At at={at} /> },
+  { head: 'When', moves: 'narrow', cell: ({ at }) => <At at={at} /> },
   { head: 'Outcome', cell: ({ kind, status }) => status ?? wordsOf(kind) },
   { head: 'Duration', isNumber: true, cell: ({ durationMs }) => msText(durationMs) },
   { head: 'Detail', cell: ({ detail }) => <span class="foreign">{detail}</span> },

@@ -32,7 +32,7 @@ export function List({
   const marks = marked.data && new Map(marked.data.data.map(({ id, sentAgain }) => [id, sentAgain ?? null]))
   const replayed: Column<DeadLetterSummary> = {
     head: 'Sent again',
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ id }) => {
       const mark = marks?.get(id)
       if (mark === undefined) return <span class="faint">…</span>
@@ -82,21 +82,21 @@ const columns: Column<DeadLetterSummary>[] = [
         <a href={pathTo('destination', { id: destinationId })}>{destinationId}</a>
       ),
   },
-  { head: 'Reason', hides: 'narrow', cell: ({ reason }) => wordsOf(reason ?? 'unreadable') },
+  { head: 'Reason', moves: 'narrow', cell: ({ reason }) => wordsOf(reason ?? 'unreadable') },
   {
     head: 'Last status',
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ status }) => (status === null ? <NoValue why="No attempt" /> : wordsOf(String(status))),
   },
   {
     head: 'Attempts',
     isNumber: true,
-    hides: 'medium',
+    moves: 'medium',
     cell: ({ attempts }) => attempts ?? <NoValue why="No attempt" />,
   },
   {
     head: 'Call',
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ messageId }) =>
       messageId === null ? <NoValue why="Not known" /> : <MessageLink messageId={messageId} />,
   },
@@ -164,7 +164,7 @@ const groupColumns: Column<Group>[] = [
   {
     head: 'Done since',
     isNumber: true,
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ settled = 0 }) =>
       settled === 0 ? <NoValue why="None was delivered since, as far as is known" /> : countText(settled),
   },
@@ -183,8 +183,8 @@ const groupColumns: Column<Group>[] = [
       </button>
     ),
   },
-  { head: 'Reason', hides: 'narrow', cell: ({ reason }) => wordsOf(reason ?? 'unreadable') },
-  { head: 'Since', hides: 'narrow', cell: ({ firstAt }) => <At at={firstAt} /> },
+  { head: 'Reason', moves: 'narrow', cell: ({ reason }) => wordsOf(reason ?? 'unreadable') },
+  { head: 'Since', moves: 'narrow', cell: ({ firstAt }) => <At at={firstAt} /> },
   { head: 'Newest', cell: ({ lastAt }) => <Ago at={lastAt} /> },
 ]
 

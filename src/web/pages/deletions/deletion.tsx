@@ -231,7 +231,7 @@ const columns: Column<Line>[] = [
       </a>
     ),
   },
-  { head: 'Source', hides: 'narrow', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
+  { head: 'Source', moves: 'narrow', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
   {
     head: 'Told',
     cell: (line) => (
@@ -243,15 +243,15 @@ const columns: Column<Line>[] = [
       />
     ),
   },
-  { head: 'Requested', isNumber: true, hides: 'medium', cell: ({ requested }) => countText(requested) },
-  { head: 'Delivered', isNumber: true, hides: 'narrow', cell: ({ delivered }) => countText(delivered) },
-  { head: 'Waiting', isNumber: true, hides: 'narrow', cell: ({ waiting }) => countText(waiting) },
+  { head: 'Requested', isNumber: true, moves: 'medium', cell: ({ requested }) => countText(requested) },
+  { head: 'Delivered', isNumber: true, moves: 'narrow', cell: ({ delivered }) => countText(delivered) },
+  { head: 'Waiting', isNumber: true, moves: 'narrow', cell: ({ waiting }) => countText(waiting) },
   {
     head: 'Failed',
     isNumber: true,
     cell: ({ failed }) => <span class={failed > 0 ? 'is-bad' : ''}>{countText(failed)}</span>,
   },
-  { head: 'Skipped', isNumber: true, hides: 'narrow', cell: ({ skipped }) => countText(skipped) },
+  { head: 'Skipped', isNumber: true, moves: 'narrow', cell: ({ skipped }) => countText(skipped) },
 ]
 
 function ResumeDialog({ id, close, done }: { id: string; close: () => void; done: () => void }) {

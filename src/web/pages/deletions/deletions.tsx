@@ -66,7 +66,7 @@ const columns: Column<DeletionAnswer>[] = [
   { head: 'Requested', cell: ({ requestedAt }) => <Ago at={requestedAt} /> },
   {
     head: 'By',
-    hides: 'medium',
+    moves: 'medium',
     cell: ({ actor }) =>
       actor === null ? <NoValue why="Not recorded" /> : <span class="foreign">{actor}</span>,
   },
@@ -74,7 +74,7 @@ const columns: Column<DeletionAnswer>[] = [
   { head: 'State', cell: ({ state }) => <DeletionBadge state={state} /> },
   {
     head: 'Sources',
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ sources }) => (
       <span class="words">
         {sources.slice(0, maxNamed).map((id) => (

@@ -125,19 +125,19 @@ const columns: Column<AttemptAnswer>[] = [
       </span>
     ),
   },
-  { head: 'URL', hides: 'medium', cell: ({ urlId }) => <span class="id">{urlId}</span> },
+  { head: 'URL', moves: 'medium', cell: ({ urlId }) => <span class="id">{urlId}</span> },
   {
     head: 'Attempt',
     isNumber: true,
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ attempt }) => attempt ?? <NoValue why="not known" />,
   },
   {
     head: 'Duration',
     isNumber: true,
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ durationMs }) =>
       durationMs === null ? <NoValue why="no request was sent" /> : msText(durationMs),
   },
-  { head: 'Detail', hides: 'medium', cell: ({ detail }) => <span class="foreign">{detail}</span> },
+  { head: 'Detail', moves: 'medium', cell: ({ detail }) => <span class="foreign">{detail}</span> },
 ]

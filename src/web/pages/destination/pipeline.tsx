@@ -247,13 +247,13 @@ const columns: Column<Row>[] = [
   {
     head: 'Queued',
     isNumber: true,
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ now }) => (now ? compactText(now.queued) : <NotKnown />),
   },
   {
     head: 'Attempts',
     isNumber: true,
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ figures, hrefOf }) => (
       <Figure href={figures?.attempts ? hrefOf('') : undefined} what="Attempts">
         {compactText(figures?.attempts ?? 0)}
@@ -269,12 +269,12 @@ const columns: Column<Row>[] = [
   {
     head: 'p95',
     isNumber: true,
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ figures }) => (figures === null || figures.p95Ms === null ? none : msText(figures.p95Ms)),
   },
   {
     head: 'Failed',
-    hides: 'medium',
+    moves: 'medium',
     cell: ({ figures, hrefOf }) => {
       const failed = Object.entries(figures?.outcomes ?? {}).filter(([outcome]) => outcome !== 'success')
       if (failed.length === 0) return none

@@ -147,7 +147,7 @@ const columns: Column<Row>[] = [
   },
   {
     head: 'When',
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ delivery }) =>
       delivery?.at ? (
         <Ago at={delivery.at} />
@@ -157,7 +157,7 @@ const columns: Column<Row>[] = [
   },
   {
     head: 'Delivery id',
-    hides: 'medium',
+    moves: 'medium',
     cell: ({ delivery }) =>
       delivery ? (
         <span class="with-button">

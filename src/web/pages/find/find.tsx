@@ -262,7 +262,7 @@ const columns: Column<UserMessageAnswer>[] = [
   { head: 'Type', cell: ({ type }) => <span class={`call-type call-${type}`}>{type}</span> },
   {
     head: 'Event or name',
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ event, name }) =>
       event !== null || name !== null ? (
         <span class="foreign">{event ?? name}</span>
@@ -271,7 +271,7 @@ const columns: Column<UserMessageAnswer>[] = [
       ),
   },
   { head: 'What became of it', cell: (call) => <Ends call={call} /> },
-  { head: 'Source', hides: 'medium', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
+  { head: 'Source', moves: 'medium', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
   { head: 'Call', isName: true, cell: ({ messageId }) => <MessageLink messageId={messageId} /> },
 ]
 

@@ -76,8 +76,8 @@ function columnsOf(id: string): Column<EventRow>[] {
     },
     { head: 'Type', cell: ({ type }) => type },
     { head: 'Calls', isNumber: true, cell: ({ calls }) => countText(calls) },
-    { head: 'Fields', isNumber: true, hides: 'medium', cell: ({ fields }) => countText(fields) },
-    { head: 'First seen', hides: 'narrow', cell: ({ firstSeen }) => <Ago at={firstSeen} /> },
+    { head: 'Fields', isNumber: true, moves: 'medium', cell: ({ fields }) => countText(fields) },
+    { head: 'First seen', moves: 'narrow', cell: ({ firstSeen }) => <Ago at={firstSeen} /> },
     { head: 'Last seen', cell: ({ lastSeen }) => <Ago at={lastSeen} /> },
   ]
 }
@@ -123,7 +123,7 @@ function EventFields({ id, type, name }: { id: string; type: string; name: strin
 const fieldColumns = (calls: number): Column<FieldRow>[] => [
   { head: 'Field', isName: true, cell: ({ path }) => <code>{path}</code> },
   { head: 'Types', cell: ({ kinds }) => kinds.map(({ kind }) => kind).join(', ') },
-  { head: 'Calls', isNumber: true, hides: 'narrow', cell: (field) => countText(field.calls) },
+  { head: 'Calls', isNumber: true, moves: 'narrow', cell: (field) => countText(field.calls) },
   {
     head: 'In',
     isNumber: true,

@@ -118,18 +118,18 @@ function columnsOf(ask: (asked: Asked) => void): Column<SourceAnswer>[] {
       ),
     },
     { head: 'State', cell: (source) => <SourceBadge source={source} /> },
-    { head: 'Accepted, 24 h', isNumber: true, hides: 'narrow', cell: (source) => figure(source, 'accepted') },
-    { head: 'Refused, 24 h', isNumber: true, hides: 'narrow', cell: (source) => figure(source, 'refused') },
-    { head: 'Flagged, 24 h', isNumber: true, hides: 'medium', cell: (source) => figure(source, 'flagged') },
+    { head: 'Accepted, 24 h', isNumber: true, moves: 'narrow', cell: (source) => figure(source, 'accepted') },
+    { head: 'Refused, 24 h', isNumber: true, moves: 'narrow', cell: (source) => figure(source, 'refused') },
+    { head: 'Flagged, 24 h', isNumber: true, moves: 'medium', cell: (source) => figure(source, 'flagged') },
     {
       head: 'Quota',
       isNumber: true,
-      hides: 'medium',
+      moves: 'medium',
       cell: ({ maxRate }) => maxRate ?? <NoValue why="No quota" />,
     },
     {
       head: 'Write key',
-      hides: 'medium',
+      moves: 'medium',
       cell: ({ id, writeKey }) =>
         writeKey === null ? (
           <NoValue why="Built in: nobody sends calls to it" />
@@ -137,7 +137,7 @@ function columnsOf(ask: (asked: Asked) => void): Column<SourceAnswer>[] {
           <WriteKey of={id} text={writeKey} />
         ),
     },
-    { head: 'Goes to', hides: 'medium', cell: ({ destinationIds }) => <GoesTo ids={destinationIds} /> },
+    { head: 'Goes to', moves: 'medium', cell: ({ destinationIds }) => <GoesTo ids={destinationIds} /> },
     ...(may('admin')
       ? [
           {

@@ -41,8 +41,8 @@ const columns: Column<ViolationAnswer>[] = [
       </span>
     ),
   },
-  { head: 'Last seen', hides: 'narrow', cell: ({ lastAt }) => <Ago at={lastAt} /> },
-  { head: 'Calls', hides: 'narrow', cell: ({ messageIds }) => <Calls messageIds={messageIds} /> },
+  { head: 'Last seen', moves: 'narrow', cell: ({ lastAt }) => <Ago at={lastAt} /> },
+  { head: 'Calls', moves: 'narrow', cell: ({ messageIds }) => <Calls messageIds={messageIds} /> },
 ]
 
 function Calls({ messageIds }: { messageIds: readonly string[] }) {

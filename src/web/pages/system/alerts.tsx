@@ -79,7 +79,7 @@ const columns: Column<Told>[] = [
   { head: 'Host', cell: ({ hosts }) => <span class="id">{hosts.join(', ')}</span> },
   {
     head: 'Events',
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ events }) => (events === null ? 'all' : events.join(', ')),
   },
   {

@@ -81,7 +81,7 @@ const columns: Column<HistoryAnswer>[] = [
       </ul>
     ),
   },
-  { head: 'Version', isNumber: true, hides: 'narrow', cell: ({ version }) => version },
+  { head: 'Version', isNumber: true, moves: 'narrow', cell: ({ version }) => version },
 ]
 
 /** Of a file that was applied. */

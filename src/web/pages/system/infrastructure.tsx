@@ -111,12 +111,12 @@ const columns: Column<Topic>[] = [
   { head: 'Topic', isName: true, cell: ({ name }) => <span class="id">{name}</span> },
   { head: 'State', cell: (topic) => <TopicBadge topic={topic} /> },
   { head: 'Partitions', isNumber: true, cell: ({ partitions }) => countText(partitions) },
-  { head: 'Copies', isNumber: true, hides: 'narrow', cell: ({ copies }) => countText(copies) },
+  { head: 'Copies', isNumber: true, moves: 'narrow', cell: ({ copies }) => countText(copies) },
   { head: 'Kept', cell: (topic) => <Kept topic={topic} /> },
   {
     head: 'Largest record',
     isNumber: true,
-    hides: 'medium',
+    moves: 'medium',
     cell: ({ maxMessageBytes }) =>
       maxMessageBytes === null ? missing : `${countText(Math.round(maxMessageBytes / 1_024))} KB`,
   },

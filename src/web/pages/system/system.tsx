@@ -88,13 +88,13 @@ const columns: Column<Process>[] = [
     ),
   },
   { head: 'State', cell: ({ state }) => <Badge tone={tones[state]} text={state} title={titles[state]} /> },
-  { head: 'Version', hides: 'narrow', cell: ({ version }) => version },
-  { head: 'Started', hides: 'narrow', cell: ({ startedAt }) => <Ago at={startedAt} /> },
+  { head: 'Version', moves: 'narrow', cell: ({ version }) => version },
+  { head: 'Started', moves: 'narrow', cell: ({ startedAt }) => <Ago at={startedAt} /> },
   { head: 'Last heartbeat', cell: ({ seenAt }) => <Ago at={seenAt} /> },
   {
     head: 'Partitions',
     isNumber: true,
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ roles, partitions }) =>
       roles.includes('forwarder') ? countText(partitions.length) : <NoValue why="No forwarder in it" />,
   },
@@ -112,7 +112,7 @@ const columns: Column<Process>[] = [
   {
     head: 'Requests',
     isNumber: true,
-    hides: 'medium',
+    moves: 'medium',
     cell: ({ requestsInFlight }) =>
       requestsInFlight === null ? <NoValue why="No collector in it" /> : countText(requestsInFlight),
   },
@@ -222,7 +222,7 @@ const topicColumns: Column<ReadTopic>[] = [
   {
     head: 'Largest of one',
     isNumber: true,
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ maxLag }) => (maxLag === null ? unknownLag : countText(maxLag)),
   },
 ]

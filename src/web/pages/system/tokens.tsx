@@ -67,17 +67,17 @@ export function Tokens() {
 const columnsOf = (revoke: (id: string) => void): Column<TokenAnswer>[] => [
   { head: 'Name', isName: true, cell: ({ id }) => <span class="id">{id}</span> },
   { head: 'Role', cell: ({ role }) => role },
-  { head: 'Only', hides: 'narrow', cell: ({ only }) => only?.join(', ') ?? <span class="faint">all</span> },
+  { head: 'Only', moves: 'narrow', cell: ({ only }) => only?.join(', ') ?? <span class="faint">all</span> },
   {
     head: 'State',
     cell: ({ revokedAt }) => (
       <Badge tone={revokedAt === null ? 'good' : 'plain'} text={revokedAt === null ? 'works' : 'revoked'} />
     ),
   },
-  { head: 'Created', hides: 'narrow', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  { head: 'Created', moves: 'narrow', cell: ({ createdAt }) => <Ago at={createdAt} /> },
   {
     head: 'Revoked',
-    hides: 'narrow',
+    moves: 'narrow',
     cell: ({ revokedAt }) => (revokedAt === null ? <span class="faint">no</span> : <Ago at={revokedAt} />),
   },
   {
