@@ -1,8 +1,10 @@
 import { useState } from 'preact/hooks'
+import { useLive } from '../api/live.ts'
 import { request } from '../api/request.ts'
 import type { SampleAnswer, DestinationAnswer } from '../api/routes.ts'
 import { ActionDialog } from './dialog.tsx'
 import { Select, TextField } from './fields.tsx'
+import { countOf } from './figures.ts'
 import { say } from './notices.tsx'
 import { newSecret } from './random.ts'
 import { CopyButton } from './text.tsx'
@@ -15,56 +17,73 @@ const lengths = [
   ['', 'until somebody resumes it'],
 ] as const
 
-export function PauseDialog({ id, close }: { id: string; close: () => void }) {
+interface OfDestination {
+  id: string
+  name: string
+  close: () => void
+}
+
+/** Where it is not its name. */
+const Id = ({ id, name }: { id: string; name: string }) =>
+  id === name ? null : (
+    <p class="faint">
+      <span class="id">{id}</span>
+    </p>
+  )
+
+export function PauseDialog({ id, name, close }: OfDestination) {
   const [length, setLength] = useState<(typeof lengths)[number][0]>('2h')
   const act = async () => {
     await request('POST /destinations/{id}/pause', { id, body: length === '' ? {} : { for: length } })
-    say(`${id} is paused`)
+    say(`${name} is paused`)
   }
   return (
-    <ActionDialog title={`Pause ${id}?`} action={`Pause ${id}`} act={act} close={close}>
+    <ActionDialog title={`Pause ${name}?`} action={`Pause ${name}`} act={act} close={close}>
+      <Id id={id} name={name} />
       <p>Nothing is sent to it meanwhile. Its calls are held, and sent afterwards, the oldest first.</p>
       <Select label="For how long" value={length} choices={lengths} change={setLength} />
     </ActionDialog>
   )
 }
 
-export function ResumeDialog({ id, close }: { id: string; close: () => void }) {
+/** As far back as the ledger goes. */
+const heldWithin = { window: '9d' }
+
+export function ResumeDialog({ id, name, close }: OfDestination) {
+  const live = useLive('GET /destinations/{id}/stats', { id, query: heldWithin }, 0)
+  const held = live.data?.pipeline.held ?? null
   const act = async () => {
     await request('POST /destinations/{id}/resume', { id })
-    say(`${id} is resumed`)
+    say(`${name} is resumed`)
   }
   return (
-    <ActionDialog title={`Resume ${id}?`} action={`Resume ${id}`} act={act} close={close}>
-      <p>New calls are sent at once, and what was held is replayed beside them, the oldest first.</p>
+    <ActionDialog title={`Resume ${name}?`} action={`Resume ${name}`} act={act} close={close}>
+      <Id id={id} name={name} />
+      <p>
+        New calls are sent at once, and what was held is replayed beside them, the oldest first
+        {held === null || held === 0 ? '.' : <>: {countOf(held, 'call')}.</>}
+      </p>
     </ActionDialog>
   )
 }
 
 /** Disables a destination, or enables it. */
-export function SwitchDialog({
-  id,
-  isEnabled,
-  close,
-}: {
-  id: string
-  isEnabled: boolean
-  close: () => void
-}) {
+export function SwitchDialog({ id, name, isEnabled, close }: OfDestination & { isEnabled: boolean }) {
   const turn = isEnabled ? 'disable' : 'enable'
   const act = async () => {
     await request(`POST /destinations/{id}/${turn}`, { id })
-    say(`${id} is ${turn}d`)
+    say(`${name} is ${turn}d`)
   }
-  const title = isEnabled ? `Disable ${id}?` : `Enable ${id}?`
+  const title = isEnabled ? `Disable ${name}?` : `Enable ${name}?`
   return (
     <ActionDialog
       title={title}
-      action={`${isEnabled ? 'Disable' : 'Enable'} ${id}`}
+      action={`${isEnabled ? 'Disable' : 'Enable'} ${name}`}
       isDestructive={isEnabled}
       act={act}
       close={close}
     >
+      <Id id={id} name={name} />
       <p>
         {isEnabled
           ? 'Its calls are skipped from now on, and so are retries that wait. To hold them for later, pause it instead.'
@@ -84,13 +103,14 @@ export const requestText = ({
   [`${method} ${url}`, ...headers.map(({ name, value }) => `${name}: ${value}`), '', body].join('\n')
 
 /** For a destination whose URLs answered 410. */
-export function TryAgainDialog({ id, close }: { id: string; close: () => void }) {
+export function TryAgainDialog({ id, name, close }: OfDestination) {
   const act = async () => {
     await request('POST /destinations/{id}/enable', { id })
-    say(`Calls are sent to ${id} again`)
+    say(`Calls are sent to ${name} again`)
   }
   return (
-    <ActionDialog title={`Send to ${id} again?`} action={`Send to ${id}`} act={act} close={close}>
+    <ActionDialog title={`Send to ${name} again?`} action={`Send to ${name}`} act={act} close={close}>
+      <Id id={id} name={name} />
       <p>
         Its URLs answered 410 (Gone), so nothing was sent to them any more. They are tried again with the next
         call.
@@ -106,14 +126,19 @@ export function TryAgainDialog({ id, close }: { id: string; close: () => void })
 export function SecretDialog({ destination, close }: { destination: DestinationAnswer; close: () => void }) {
   const { earlierSecret } = destination
   return earlierSecret ? (
-    <RemoveEarlier id={destination.id} fingerprint={earlierSecret.fingerprint} close={close} />
+    <RemoveEarlier
+      id={destination.id}
+      name={destination.name}
+      fingerprint={earlierSecret.fingerprint}
+      close={close}
+    />
   ) : (
     <AddSecret destination={destination} close={close} />
   )
 }
 
 function AddSecret({
-  destination: { id, sharedSecret },
+  destination: { id, name, sharedSecret },
   close,
 }: {
   destination: DestinationAnswer
@@ -123,13 +148,13 @@ function AddSecret({
   const act = async () => {
     const body = sharedSecret ? { addSecret: secret } : { sharedSecret: secret }
     await request('PATCH /destinations/{id}', { id, body })
-    say(`${id} has a new secret`)
+    say(`${name} has a new secret`)
   }
-  const title = sharedSecret ? `Rotate the secret of ${id}?` : `Sign the requests to ${id}?`
+  const title = sharedSecret ? `Rotate the secret of ${name}?` : `Sign the requests to ${name}?`
   return (
     <ActionDialog
       title={title}
-      action={sharedSecret ? `Rotate the secret of ${id}` : `Sign for ${id}`}
+      action={sharedSecret ? `Rotate the secret of ${name}` : `Sign for ${name}`}
       act={act}
       close={close}
     >
@@ -151,15 +176,15 @@ function AddSecret({
   )
 }
 
-function RemoveEarlier({ id, fingerprint, close }: { id: string; fingerprint: string; close: () => void }) {
+function RemoveEarlier({ id, name, fingerprint, close }: OfDestination & { fingerprint: string }) {
   const act = async () => {
     await request('PATCH /destinations/{id}', { id, body: { removeSecrets: [fingerprint] } })
-    say(`The earlier secret of ${id} is removed`)
+    say(`The earlier secret of ${name} is removed`)
   }
   return (
     <ActionDialog
-      title={`Remove the earlier secret of ${id}?`}
-      action={`Remove the secret of ${id}`}
+      title={`Remove the earlier secret of ${name}?`}
+      action={`Remove the secret of ${name}`}
       isDestructive
       act={act}
       close={close}

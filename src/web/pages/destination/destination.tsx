@@ -202,21 +202,22 @@ function Acting({
   destination: DestinationAnswer
   close: () => void
 }) {
-  const { id, enabled, sourceIds } = destination
+  const { id, name, enabled, sourceIds } = destination
+  const of = { id, name, close }
   switch (act) {
     case 'test':
       return <Lazy load={testDialog} what="the test" props={{ id, sourceIds, close }} />
     case 'pause':
-      return <PauseDialog id={id} close={close} />
+      return <PauseDialog {...of} />
     case 'resume':
-      return <ResumeDialog id={id} close={close} />
+      return <ResumeDialog {...of} />
     case 'switch':
-      return <SwitchDialog id={id} isEnabled={enabled} close={close} />
+      return <SwitchDialog {...of} isEnabled={enabled} />
     case 'replay':
       return <Lazy load={replayDialog} what="the replay" props={{ id, close }} />
     case 'secret':
       return <SecretDialog destination={destination} close={close} />
     case 'try_again':
-      return <TryAgainDialog id={id} close={close} />
+      return <TryAgainDialog {...of} />
   }
 }

@@ -176,10 +176,10 @@ function ProblemsOf({ cause: { id, title }, act, reload }: Parameters<typeof Cau
 
 function Acting({ acting: { what, problem }, close }: { acting: Acting; close: () => void }) {
   if (what === 'finish') return <FinishDialog id={problem.subject!} close={close} />
-  const id = problem.destinationId!
-  if (what === 'pause') return <PauseDialog id={id} close={close} />
-  if (what === 'resume') return <ResumeDialog id={id} close={close} />
-  return <TryAgainDialog id={id} close={close} />
+  const of = { id: problem.destinationId!, name: problem.destinationName!, close }
+  if (what === 'pause') return <PauseDialog {...of} />
+  if (what === 'resume') return <ResumeDialog {...of} />
+  return <TryAgainDialog {...of} />
 }
 
 interface RowProps {
