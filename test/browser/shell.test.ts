@@ -106,6 +106,46 @@ test('the page around every page', async (t) => {
     assert.equal(await page.getByRole('link', { name: 'Overview' }).isVisible(), false)
   })
 
+  await t.test('the search finds pages, sources, destinations and dead letters by id or name', async (t) => {
+    const { page } = await openPage(t, url, '/')
+    const search = page.getByRole('combobox', { name: 'Search' })
+    const found = async (text: string) => {
+      await search.fill(text)
+      await page.getByRole('option', { name: `Find a call “${text}”` }).waitFor()
+      // The API is asked once nobody types any more.
+      await page.waitForLoadState('networkidle')
+      return page.getByRole('option').allInnerTexts()
+    }
+    const first = (texts: readonly string[]) => texts[0]!.split(/\s+/)
+    assert.deepEqual(first(await found('crm')), ['crm', 'crm'])
+    assert.deepEqual(first(await found('shop')), ['shop', 'source', 'shop'])
+    assert.deepEqual(first(await found('audi')), ['Audit', 'page'])
+    assert.deepEqual(first(await found('3-17')), ['Dead', 'letter', '3-17'])
+    assert.equal((await found('crm:3-17')).length, 1)
+    await search.fill('sour')
+    await page.getByRole('option', { name: 'Sources' }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForSelector(visible('Sources'))
+  })
+
+  await t.test(
+    'whoever goes to a page by menu or search has its title read, and goes on behind it',
+    async (t) => {
+      const { page } = await openPage(t, url, '/')
+      await page.waitForSelector(visible('Overview'))
+      const hasFocus = (title: string) =>
+        page.waitForFunction(
+          `document.activeElement?.matches('h1') && document.activeElement.innerText === '${title}'`,
+        )
+      await page.getByRole('link', { name: 'Destinations' }).first().click()
+      await hasFocus('Destinations')
+      await page.getByRole('combobox', { name: 'Search' }).fill('audi')
+      await page.getByRole('option', { name: 'Audit' }).waitFor()
+      await page.keyboard.press('Enter')
+      await hasFocus('Audit')
+    },
+  )
+
   await t.test('each page loads at most 60 KB of script and 8 KB of style, compressed', async (t) => {
     const names = (Object.keys(pagePaths) as PageName[]).filter((name) => name !== 'login')
     // Of the others nothing exists here: their script comes all the same, and says so.

@@ -3,7 +3,8 @@ import { linkTo, pathTo } from '../../console/page-paths.ts'
 import { ApiFailure, request } from '../api/request.ts'
 import { Icon, type IconName } from '../components/icon.tsx'
 import { useSettled } from '../components/settled.ts'
-import { go } from './address.ts'
+import { go, navigation } from './address.ts'
+import { isLimited } from './session.ts'
 
 interface Suggestion {
   label: string
@@ -22,7 +23,7 @@ interface Named {
 const combobox: object = { type: 'search', role: 'combobox' }
 const maxSuggestions = 8
 
-/** Finds destinations by id or name, and leads to the search for calls. `/` focuses it from anywhere; arrow keys choose, Enter goes there. */
+/** Finds pages, and destinations, sources, audiences and traits by id or name, and leads to a dead letter and to the search for calls. `/` focuses it from anywhere; arrow keys choose, Enter goes there. */
 export function Search() {
   const input = useRef<HTMLInputElement>(null)
   const [text, setText] = useState('')
@@ -125,8 +126,24 @@ export function Search() {
 function suggestionsFor(text: string, known: readonly Suggestion[]): Suggestion[] {
   const wanted = text.toLowerCase()
   const matches = ({ label, detail }: Suggestion) => `${label}\n${detail}`.toLowerCase().includes(wanted)
-  return [...known.filter(matches).slice(0, maxSuggestions), callSuggestion(text)]
+  const here = pages().filter(({ label }) => label.toLowerCase().startsWith(wanted))
+  return [
+    ...[...known.filter(matches), ...here].slice(0, maxSuggestions),
+    ...deadLetterSuggestion(text),
+    callSuggestion(text),
+  ]
 }
+
+const pages = (): Suggestion[] =>
+  navigation
+    .filter(({ isOfAll }) => !isOfAll || !isLimited())
+    .map(({ page, label, icon }) => ({ label, detail: 'page', icon, href: pathTo(page) }))
+
+/** As the API names one: its partition and its offset. */
+const deadLetterSuggestion = (id: string): Suggestion[] =>
+  /^\d+-\d+$/.test(id)
+    ? [{ label: `Dead letter ${id}`, detail: '', icon: 'letters', href: pathTo('deadLetter', { id }) }]
+    : []
 
 /** Whatever is typed may be the id of a call, of a delivery or of a user. */
 const callSuggestion = (text: string): Suggestion => ({
@@ -136,15 +153,27 @@ const callSuggestion = (text: string): Suggestion => ({
   href: linkTo('find', { q: text }),
 })
 
-/** The first destinations whose id or name contains it; none where reading fails. */
+const settings = [
+  { route: 'GET /destinations', page: 'destination', icon: 'destinations', kind: '' },
+  { route: 'GET /sources', page: 'source', icon: 'sources', kind: 'source ' },
+  { route: 'GET /audiences', page: 'audience', icon: 'people', kind: 'audience ' },
+  { route: 'GET /traits', page: 'trait', icon: 'people', kind: 'trait ' },
+] as const
+
+/** The first whose id or name contains it, of each kind; of what cannot be read, none. */
 async function namedLike(text: string): Promise<Suggestion[]> {
-  try {
-    const { data } = await request('GET /destinations', { query: { q: text, limit: maxSuggestions } })
-    return data.data.map(({ id, name }) => ({
-      ...{ label: name, detail: id, icon: 'destinations' as const, href: pathTo('destination', { id }) },
-    }))
-  } catch (error) {
-    if (!(error instanceof ApiFailure)) throw error
-    return []
-  }
+  const each = await Promise.all(
+    settings.map(async ({ route, page, icon, kind }) => {
+      try {
+        const { data } = await request(route, { query: { q: text, limit: maxSuggestions } })
+        return data.data.map(({ id, name }) => ({
+          ...{ label: name, detail: `${kind}${id}`, icon, href: pathTo(page, { id }) },
+        }))
+      } catch (error) {
+        if (!(error instanceof ApiFailure)) throw error
+        return []
+      }
+    }),
+  )
+  return each.flat()
 }

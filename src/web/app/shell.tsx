@@ -119,7 +119,10 @@ export function PageTitle({
     document.title = `${title} · Postrider`
   }, [title])
   useEffect(() => {
-    if (document.activeElement === document.body) heading.current!.focus({ preventScroll: true })
+    const from = document.activeElement
+    // A menu or a search that led here has had its turn.
+    if (from === document.body || from?.closest('.navigation, .topbar'))
+      heading.current!.focus({ preventScroll: true })
   }, [])
   return (
     <header class="page-title">
