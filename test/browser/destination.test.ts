@@ -288,6 +288,25 @@ test('the page of a destination', async (t) => {
   })
 
   await t.test(
+    'plots are marked where a replay began and, for who wants it, where settings changed',
+    async (t) => {
+      const { page } = await openPage(t, url, '/destinations/crm')
+      await page
+        .getByRole('img', { name: /a replay began/ })
+        .first()
+        .waitFor()
+      assert.equal(await page.getByRole('img', { name: /settings changed/ }).count(), 0)
+      await page.getByRole('button', { name: 'Mark changes of its settings' }).click()
+      await page
+        .getByRole('img', { name: /settings changed by / })
+        .first()
+        .waitFor()
+      assert.match(await page.locator('.marks').innerText(), /^Marked: \d\d:\d\d:\d\d /)
+      await assertAccessible(page)
+    },
+  )
+
+  await t.test(
     'failed attempts are filtered in the URL, and successes are said to be counted only',
     async (t) => {
       const { page } = await openPage(t, url, '/destinations/stock?view=attempts')
