@@ -45,6 +45,7 @@ test('a source is created, shown, changed and disabled, and running parts apply 
       enabled: false,
       builtIn: false,
       destinationIds: [],
+      destinationCount: 0,
     },
   ])
   await cli.json('sources', 'enable', 'shop')

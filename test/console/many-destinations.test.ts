@@ -73,6 +73,14 @@ test('what one host answers is one cause, whose problems are listed when they ar
   assert.deepEqual([ofKind.body.headline, ofKind.body.problems], ['All well', []])
 })
 
+test('a source of 100,000 destinations names the first hundred, and says how many there are', async (t) => {
+  const ask = await underTest(t, { count: 100_000 })
+  const { bytes, body } = await ask<{ destinationIds: string[]; destinationCount: number }>('/sources/shop')
+  assert.ok(bytes <= bounded, `${bytes} bytes`)
+  assert.deepEqual([body.destinationIds.length, body.destinationCount], [100, 100_000])
+  assert.deepEqual([body.destinationIds[0], body.destinationIds[99]], ['many-0', 'many-99'])
+})
+
 interface Page {
   data: { id: string; p95Ms: number | null; deadLettered: number; health: { word: string } }[]
   next: string | null

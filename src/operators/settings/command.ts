@@ -50,15 +50,18 @@ const entryText = ({ at, actor, type, changed }: HistoryEntry): string =>
     ...changed.flatMap(changeLines).map((line) => `  ${line}`),
   ].join('\n')
 
+const namedOf = (ids: readonly string[], count: number): string =>
+  ids.join(', ') + (count > ids.length ? ` and ${count - ids.length} more` : '')
+
 export const settingsShapes: Readonly<Record<string, CommandShape>> = {
   listSources: {
     row: {
       headings: ['ID', 'NAME', 'STATE', 'DESTINATIONS'],
-      of: ({ id, name, enabled, builtIn, destinationIds }: SourceView) => [
+      of: ({ id, name, enabled, builtIn, destinationIds, destinationCount }: SourceView) => [
         id,
         name,
         builtIn ? 'built in' : enabled ? 'enabled' : 'disabled',
-        destinationIds.join(', ') || '-',
+        namedOf(destinationIds, destinationCount) || '-',
       ],
     },
     none: 'no sources; `postrider sources create --help` shows how to add one',

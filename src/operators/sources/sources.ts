@@ -28,13 +28,17 @@ const sourceSchema = z
     ...sourceOptionsShape,
     enabled: z.boolean(),
     builtIn: z.boolean().describe('The source of operational events, which cannot be changed.'),
-    destinationIds: z.array(z.string()).describe('Where its calls go.'),
+    destinationIds: z.array(z.string()).describe('Where its calls go: the first 100.'),
+    destinationCount: z.number().int().describe('All of them.'),
     lastDay: z
       .object(collectedShape)
       .optional()
       .describe('With `lastDay`: what collectors took of it within 24 hours.'),
   })
   .meta({ id: 'Source' })
+
+/** One source can have 100,000 destinations, and a list has 200 sources. */
+const maxNamed = 100
 
 export type SourceView = z.output<typeof sourceSchema>
 
@@ -66,13 +70,14 @@ function sourceView(
   state: Pick<SettingsState, 'destinations'>,
   { lastDay }: ShownFacts = noFacts,
 ): SourceView {
-  const destinationIds = [...(linksOf(state.destinations).get(source.id) ?? [])]
+  const linked = linksOf(state.destinations).get(source.id) ?? []
   const builtIn = source === builtInSource
   return {
     ...source,
     writeKey: builtIn ? null : source.writeKey,
     builtIn,
-    destinationIds,
+    destinationIds: linked.slice(0, maxNamed),
+    destinationCount: linked.length,
     ...(lastDay && { lastDay: sourceFiguresOf(lastDay.get(source.id) ?? {}) }),
   }
 }

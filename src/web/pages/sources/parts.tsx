@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { SourceAnswer } from '../../api/routes.ts'
+import { countText } from '../../components/figures.ts'
 import { Badge, CopyButton } from '../../components/text.tsx'
 
 export function SourceBadge({ source: { enabled, builtIn } }: { source: SourceAnswer }) {
@@ -9,6 +10,10 @@ export function SourceBadge({ source: { enabled, builtIn } }: { source: SourceAn
     )
   return <Badge tone="plain" text={enabled ? 'enabled' : 'disabled'} />
 }
+
+/** What is left out of a list. */
+export const AndMore = ({ shown, count }: { shown: number; count: number }) =>
+  count > shown ? <span class="faint">and {countText(count - shown)} more</span> : null
 
 /** A write key. It is no secret, as web pages have it in them, but lets its holder send calls: covered on shared screens. */
 export function WriteKey({ of, text }: { of: string; text: string }) {

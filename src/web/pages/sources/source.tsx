@@ -15,7 +15,7 @@ import { CopyAsCurl, Figure } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
-import { SourceBadge, WriteKey } from './parts.tsx'
+import { AndMore, SourceBadge, WriteKey } from './parts.tsx'
 import { Violations } from './violations.tsx'
 
 const sendCalls = () => import('../../components/send-calls.tsx').then(({ SendCalls }) => SendCalls)
@@ -69,7 +69,7 @@ export function Source({ params }: PageProps) {
 }
 
 function Facts({ source }: { source: SourceAnswer }) {
-  const { id, writeKey, builtIn, destinationIds } = source
+  const { id, writeKey, builtIn, destinationIds, destinationCount } = source
   return (
     <dl class="card pairs pairs-card">
       <dt>Id</dt>
@@ -98,6 +98,7 @@ function Facts({ source }: { source: SourceAnswer }) {
             {each}
           </a>
         ))}
+        <AndMore shown={destinationIds.length} count={destinationCount} />
       </dd>
     </dl>
   )

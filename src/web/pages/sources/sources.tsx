@@ -8,14 +8,14 @@ import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { ActionDialog, Dialog } from '../../components/dialog.tsx'
 import { TextField, IdField } from '../../components/fields.tsx'
-import { compactText, countText } from '../../components/figures.ts'
+import { compactText } from '../../components/figures.ts'
 import { NotKnown, NoValue, say, Failure } from '../../components/notices.tsx'
 import { useSettled } from '../../components/settled.ts'
 import { FilterByName, PagedTable, type Column } from '../../components/table.tsx'
 import { CopyAsCurl } from '../../components/text.tsx'
 import { OptionControl } from '../../components/option-control.tsx'
 import { editedOption, optionFields, optionValue, type EditedOption } from '../../components/options.ts'
-import { SourceBadge, WriteKey } from './parts.tsx'
+import { AndMore, SourceBadge, WriteKey } from './parts.tsx'
 
 type Asked = { what: 'new' } | { what: 'change' | 'enable' | 'disable'; source: SourceAnswer }
 
@@ -137,7 +137,7 @@ function columnsOf(ask: (asked: Asked) => void): Column<SourceAnswer>[] {
           <WriteKey of={id} text={writeKey} />
         ),
     },
-    { head: 'Goes to', moves: 'medium', cell: ({ destinationIds }) => <GoesTo ids={destinationIds} /> },
+    { head: 'Goes to', moves: 'medium', cell: (source) => <GoesTo source={source} /> },
     ...(may('admin')
       ? [
           {
@@ -171,7 +171,7 @@ function columnsOf(ask: (asked: Asked) => void): Column<SourceAnswer>[] {
 
 const maxNamed = 3
 
-function GoesTo({ ids }: { ids: readonly string[] }) {
+function GoesTo({ source: { destinationIds: ids, destinationCount } }: { source: SourceAnswer }) {
   if (ids.length === 0) return <NoValue why="No destination: its calls go nowhere" />
   return (
     <span class="words">
@@ -180,7 +180,7 @@ function GoesTo({ ids }: { ids: readonly string[] }) {
           {id}
         </a>
       ))}
-      {ids.length > maxNamed && <span class="faint">and {countText(ids.length - maxNamed)} more</span>}
+      <AndMore shown={Math.min(ids.length, maxNamed)} count={destinationCount} />
     </span>
   )
 }
