@@ -102,10 +102,13 @@ export function servicesOfMany({ count, isLong = false, now = Date.now() }: Many
       },
     ],
   }
+  const statistics = services
+    .statistics()
+    .then((others) => ({ ...(others as object), ...store }) as StatisticsStore)
   return {
     ...services,
     settings: { ...services.settings, state },
-    statistics: async () => ({ ...((await services.statistics()) as object), ...store }) as StatisticsStore,
+    statistics: () => statistics,
     heldKeptMs: async () => 86_400_000,
     audits: async () => ({ outcome: null, running: null, last: () => null }),
     infrastructure: { show: async () => infrastructure },

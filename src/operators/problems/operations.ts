@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { isoOrNull } from '../../core/duration.ts'
 import { isWell } from '../../core/statistics/health.ts'
 import { RequestRefused } from '../check.ts'
+import { Kept } from '../kept.ts'
 import { operation, type Operation } from '../operation.ts'
 import type { ConsoleServices } from '../services.ts'
 import { healthSchema } from '../statistics/health-schema.ts'
@@ -124,15 +125,22 @@ interface Listed {
   limit: number
 }
 
+const kept = new Kept<{ all: ShownProblem[]; causes: Cause[] }>()
+
 async function viewOf(
   services: ConsoleServices,
   { cause, kind, limit }: Listed,
 ): Promise<z.output<typeof problemsSchema>> {
   const { input, standingOf } = await problemInput(services, kind)
-  const looked = { nameOf: input.nameOf, standingOf, store: await services.statistics() }
-  const all = problemsOf(input).filter((problem) => kind?.includes(problem.kind) ?? true)
+  const store = await services.statistics()
+  const looked = { nameOf: input.nameOf, standingOf, store }
+  const of = { by: store, of: services.settings.state, about: String(kind), now: input.now }
+  const { all, causes: every } = kept.get(of, () => {
+    const all = problemsOf(input).filter((problem) => kind?.includes(problem.kind) ?? true)
+    return { all, causes: causesOf(all, input.waiting) }
+  })
   const isKnown = input.ageMs !== null
-  const causes = causesOf(all, input.waiting).filter(({ id }) => cause === undefined || id === cause)
+  const causes = every.filter(({ id }) => cause === undefined || id === cause)
   const listed = cause === undefined ? all : (causes[0]?.problems ?? [])
   const view = (problem: ShownProblem) => problemView(problem, looked)
   return {

@@ -32,6 +32,7 @@ import {
   type UrlPacing,
   type WithoutToken,
 } from './processes.ts'
+import { Kept } from '../kept.ts'
 import { lastMinutes, sumsBetween, type StatisticsStore } from './series.ts'
 
 /** What the overview is made from. Times are epoch ms. */
@@ -55,15 +56,31 @@ export interface Standing {
   counts: RollupCounts
 }
 
+interface Standings {
+  all: Standing[]
+  /** The counts by subject that they were taken from. */
+  sums: Map<string, RollupCounts>
+}
+
+const kept = new Kept<Standings>()
+
 /**
- * In the order of their creation, with the counts by subject that they were taken from.
+ * In the order of their creation.
  *
- * @param ids of these; unless given, of all destinations
+ * @param ids of these; unless given, of all destinations, as they were a moment ago where there are very many
  */
-export function standingsOf(
+export function standingsOf(input: OverviewInput, ids: readonly string[] | null = null): Standings {
+  if (ids !== null) return standingsNow(input, ids)
+  const { store, settings, windowMs, now } = input
+  return kept.get({ by: store, of: settings.destinations, about: String(windowMs), now }, () =>
+    standingsNow(input, null),
+  )
+}
+
+function standingsNow(
   { store, settings, callsTopic, now, windowMs }: OverviewInput,
-  ids: readonly string[] | null = null,
-): { all: Standing[]; sums: Map<string, RollupCounts> } {
+  ids: readonly string[] | null,
+): Standings {
   const endpoints = liveEndpoints(store.processes(), now)
   const destinations =
     ids === null
