@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import { Fragment, type ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useLive, type Live, type LiveAsked } from '../api/live.ts'
 import type { ListPage, Route, Routes } from '../api/routes.ts'
@@ -15,7 +15,7 @@ export interface Column<T> {
   headCell?: ComponentChildren
   /** Numbers stand at the right, aligned by their digits. */
   isNumber?: boolean
-  /** Stands under the row's name where there is no room: `medium` up to 1100 px, `narrow` up to 700 px. */
+  /** Stands under its row where there is no room: `medium` up to 1100 px, `narrow` up to 700 px. */
   moves?: 'medium' | 'narrow'
   /** Names the row for screen readers. */
   isName?: boolean
@@ -64,20 +64,13 @@ export function Table<T>(props: TableProps<T>) {
   )
 }
 
-/** Whether its place is under the row's name, in a window of this width. */
+/** Whether its place is under its row, in a window of this width. */
 const isMoved = <T,>({ moves }: Column<T>, at: Width): boolean =>
   moves !== undefined && (at === 'narrow' || at === moves)
 
 function Rows<T>({ label, columns, rows, keyOf, sorting }: TableProps<T>) {
   const shown = columns.filter((column) => !isMoved(column, width.value))
   const moved = columns.filter((column) => isMoved(column, width.value))
-  const name = shown.find(({ isName }) => isName) ?? shown[0]
-  const cellOf = (column: Column<T>, row: T) => (
-    <>
-      {column.cell(row)}
-      {column === name && moved.length > 0 && <Moved columns={moved} row={row} />}
-    </>
-  )
   const classOf = ({ isNumber }: Column<T>) => (isNumber ? 'number' : '')
   return (
     <div class="table-frame" role="region" aria-label={label} tabIndex={0}>
@@ -98,19 +91,28 @@ function Rows<T>({ label, columns, rows, keyOf, sorting }: TableProps<T>) {
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={keyOf(row)}>
-              {shown.map((column) =>
-                column.isName ? (
-                  <th key={column.head} scope="row" class={classOf(column)}>
-                    {cellOf(column, row)}
-                  </th>
-                ) : (
-                  <td key={column.head} class={classOf(column)}>
-                    {cellOf(column, row)}
+            <Fragment key={keyOf(row)}>
+              <tr>
+                {shown.map((column) =>
+                  column.isName ? (
+                    <th key={column.head} scope="row" class={classOf(column)}>
+                      {column.cell(row)}
+                    </th>
+                  ) : (
+                    <td key={column.head} class={classOf(column)}>
+                      {column.cell(row)}
+                    </td>
+                  ),
+                )}
+              </tr>
+              {moved.length > 0 && (
+                <tr class="moved">
+                  <td colSpan={shown.length}>
+                    <Moved columns={moved} row={row} />
                   </td>
-                ),
+                </tr>
               )}
-            </tr>
+            </Fragment>
           ))}
         </tbody>
       </table>
@@ -121,7 +123,7 @@ function Rows<T>({ label, columns, rows, keyOf, sorting }: TableProps<T>) {
 /** What has no column of its own here. */
 function Moved<T>({ columns, row }: { columns: readonly Column<T>[]; row: T }) {
   return (
-    <dl class="moved">
+    <dl>
       {columns.map(({ head, cell }) => (
         <div key={head}>
           <dt>{head}</dt> <dd>{cell(row)}</dd>
