@@ -233,7 +233,11 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
     const wasCutOff = its.some((row) =>
       ['reset', 'close', 'unknowable'].includes(answerOf(arrivals.get('answer', row))),
     )
-    if (came.length !== rounds.length || wasCutOff) continue
+    // A batch that is refused goes out again in halves, as the same attempt.
+    const wasHalved =
+      delivery.slot.destination.batch !== null &&
+      its.some((row) => answerOf(arrivals.get('answer', row)) === 'status400')
+    if (came.length !== rounds.length || wasCutOff || wasHalved) continue
     for (const [index, row] of rounds.entries()) {
       const at = came[index]!
       if (row === null || at < retryRecords.get('scheduledAt', row) - tolerance) continue

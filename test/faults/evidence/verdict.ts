@@ -333,14 +333,18 @@ function countRepeats(
   for (const row of delivery.arrivals) {
     const url = delivery.slot.url === null ? 0 : arrivals.get('url', row)
     const at = arrivals.get('at', row)
-    const first = seen.get(url)
-    if (first === undefined) {
-      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, at)
+    const taken = seen.get(url)
+    if (taken === undefined) {
+      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, row)
       continue
     }
+    const first = arrivals.get('at', taken)
     // All URLs of a delivery are tried at once: what another one of the same round got is no repeat.
     const together = delivery.slot.url === null && delivery.slot.destination.urls.length > 1
     if (together && at - first < roundMs * judging.patience) continue
+    // Its round goes on for as long as its sender gets no time from the machine.
+    const isOf = (name: 'url' | 'sender') => arrivals.get(name, row) === arrivals.get(name, taken)
+    if (together && isOf('sender') && !isOf('url') && delivery.retryRecords.length === 0) continue
     if (delivery.calls.length > 1) {
       tally.repeatedByCallCopies++
     } else if (
