@@ -1,4 +1,6 @@
+import { execFile } from 'node:child_process'
 import { resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { nthCall } from '../calls.ts'
 import { makeCertificate } from '../certificate.ts'
 import { cpuLine, noVerdict } from '../measure/drain.ts'
@@ -76,8 +78,18 @@ async function sideOf(
   const receiver = startReceiver({ delayMs, ...(certificate && { certificate }) })
   const { port } = await receiver.reported('listening')
   await deployment.destination('crm', 'shop', [`http${isSecured ? 's' : ''}://127.0.0.1:${port}/hook`])
+  if (folder !== null) await setUp(folder, deployment.env)
   const name = folder === null ? 'this one' : 'the other'
   await deployment.produce(calls, (index) => nthCall(index, users), name)
   const script = folder === null ? {} : { script: resolve(folder, 'bench/children/forwarding.ts') }
   return { name, deployment, receiver, ...script }
+}
+
+/** It reads by schemas of its own. */
+async function setUp(folder: string, env: Record<string, string>): Promise<void> {
+  const main = resolve(folder, 'src/main.ts')
+  await promisify(execFile)(process.execPath, [main, 'setup'], {
+    cwd: folder,
+    env: { ...process.env, ...env },
+  })
 }
