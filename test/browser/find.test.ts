@@ -40,7 +40,10 @@ test('the life of a call in the console', async (t) => {
   const isWider = 'document.documentElement.scrollWidth > innerWidth'
   type Page = Awaited<ReturnType<typeof openPage>>['page']
   const rowOf = (page: Page, name: string) =>
-    page.getByRole('region', { name: 'Destinations' }).getByRole('row').filter({ hasText: name })
+    page
+      .getByRole('region', { name: 'Destinations' })
+      .getByRole('row')
+      .filter({ has: page.getByRole('rowheader').filter({ hasText: name }) })
   const found = (page: Page) => page.getByRole('heading', { name: 'The call' }).waitFor({ timeout: 30_000 })
 
   await t.test('each step of a life is shown: planned or not, retried, delivered, dead letter', async (t) => {

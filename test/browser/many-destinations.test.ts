@@ -1,14 +1,18 @@
 // The page with very many destinations, served by the real console without Kafka.
 import assert from 'node:assert/strict'
-import { test, type TestContext } from 'node:test'
+import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { openConsoleOf, servicesOfMany } from '../support/services-of-many.ts'
 import { until } from '../support/until.ts'
 
-async function consoleOf(t: TestContext, count: number): Promise<string> {
+/** Pages ask theirs until they are closed, which is when their test ends. */
+const servers: Awaited<ReturnType<typeof openConsoleOf>>[] = []
+after(() => Promise.all(servers.map((server) => server.close(0))))
+
+async function consoleOf(count: number): Promise<string> {
   const server = await openConsoleOf(servicesOfMany({ count }))
-  t.after(() => server.close(0))
+  servers.push(server)
   return `http://127.0.0.1:${server.port}`
 }
 
@@ -55,7 +59,7 @@ async function loaded(page: Page, path: string, last: string): Promise<Seen> {
 }
 
 test('with 500 destinations no page moves under the reader’s eyes, or holds the browser up for 200 ms', async (t) => {
-  const { page, context } = await openPage(t, await consoleOf(t, 500), '/login')
+  const { page, context } = await openPage(t, await consoleOf(500), '/login')
   await context.addInitScript(watching)
   for (const [path, last] of pages) {
     const first = await loaded(page, path, last)
@@ -68,7 +72,7 @@ test('with 500 destinations no page moves under the reader’s eyes, or holds th
 })
 
 test('100,000 destinations: their list opens, is sorted by keyboard, and each is found', async (t) => {
-  const { page } = await openPage(t, await consoleOf(t, 100_000), '/destinations')
+  const { page } = await openPage(t, await consoleOf(100_000), '/destinations')
   await page.getByText('100,000 destinations').waitFor()
   const first = () => page.locator('tbody tr').first().innerText()
   assert.match(await first(), /^Name of many-0\s/)
@@ -89,7 +93,7 @@ test('100,000 destinations: their list opens, is sorted by keyboard, and each is
 })
 
 test('a row of many problems opens to show each of them, and leads to the rest', async (t) => {
-  const { page } = await openPage(t, await consoleOf(t, 700), '/')
+  const { page } = await openPage(t, await consoleOf(700), '/')
   const row = page.locator('.problem', { hasText: '100 destinations at shared.example are failing' })
   await row.getByRole('button', { name: /^Show all 100: / }).click()
   const list = page.getByRole('list', { name: '100 destinations at shared.example are failing' })
