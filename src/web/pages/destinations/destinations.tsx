@@ -119,6 +119,7 @@ const columns: Column<DestinationNowAnswer>[] = [
   {
     head: 'Success',
     isNumber: true,
+    moves: 'narrow',
     sort: { by: 'success', direction: 'ascending' },
     cell: ({ id, successRate, failed }) =>
       successRate === null ? (
