@@ -1,27 +1,12 @@
 import { execFile } from 'node:child_process'
 import { resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { nthCall } from '../calls.ts'
-import { makeCertificate } from '../certificate.ts'
 import { cpuLine, noVerdict } from '../measure/drain.ts'
 import { median, round2 } from '../measure/figures.ts'
 import { cpuRatios, pairs, warmUpOfPair, type Side, type SideBySide } from '../measure/side-by-side.ts'
-import { startReceiver } from '../receiver.ts'
-import { deploy, type Servers } from '../rig.ts'
+import type { Servers } from '../rig.ts'
+import { postSettings, postSide, type PostSetting } from './posts/settings.ts'
 import { atMost, type Goal, type Row, type Workload } from './workload.ts'
-
-interface Setting {
-  what: string
-  users: number
-  delayMs: number
-  isSecured: boolean
-}
-
-const settings: Setting[] = [
-  { what: 'plain HTTP', users: 10_000, delayMs: 0, isSecured: false },
-  { what: 'TLS 1.3', users: 10_000, delayMs: 0, isSecured: true },
-  { what: 'receivers of 100 ms', users: 50_000, delayMs: 100, isSecured: false },
-]
 
 /** This checkout beside another one of the product, both at once on one core. */
 export const versions: Workload = {
@@ -36,10 +21,10 @@ export const versions: Workload = {
     const rows: Row[] = []
     const goals: Goal[] = []
     const text: string[] = []
-    for (const setting of settings) {
+    for (const setting of Object.values(postSettings)) {
       const { what } = setting
-      const now = await sideOf(servers, setting, calls!, null)
-      const before = await sideOf(servers, setting, calls!, against)
+      const now = await postSide(servers, setting, calls!, { name: 'this one' })
+      const before = await otherSide(servers, setting, calls!, against)
       const warmUp = warmUpOfPair(calls!)
       const found = (all[what] = await pairs(servers, [now, before], {
         calls: calls!,
@@ -67,22 +52,15 @@ export const versions: Workload = {
   },
 }
 
-async function sideOf(
+async function otherSide(
   servers: Servers,
-  { users, delayMs, isSecured }: Setting,
+  setting: PostSetting,
   calls: number,
-  folder: string | null,
+  folder: string,
 ): Promise<Side> {
-  const certificate = isSecured ? await makeCertificate() : null
-  const deployment = await deploy(servers, { ...(certificate && { WEBHOOK_CA_FILE: certificate.file }) })
-  const receiver = startReceiver({ delayMs, ...(certificate && { certificate }) })
-  const { port } = await receiver.reported('listening')
-  await deployment.destination('crm', 'shop', [`http${isSecured ? 's' : ''}://127.0.0.1:${port}/hook`])
-  if (folder !== null) await setUp(folder, deployment.env)
-  const name = folder === null ? 'this one' : 'the other'
-  await deployment.produce(calls, (index) => nthCall(index, users), name)
-  const script = folder === null ? {} : { script: resolve(folder, 'bench/children/forwarding.ts') }
-  return { name, deployment, receiver, ...script }
+  const side = await postSide(servers, setting, calls, { name: 'the other' })
+  await setUp(folder, side.deployment.env)
+  return { ...side, script: resolve(folder, 'bench/children/forwarding.ts') }
 }
 
 /** It reads by schemas of its own. */

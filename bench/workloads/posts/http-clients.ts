@@ -1,33 +1,23 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { nthCall } from '../../calls.ts'
-import { makeCertificate, type Certificate } from '../../certificate.ts'
 import { cpuLine, noVerdict } from '../../measure/drain.ts'
 import { median, round2 } from '../../measure/figures.ts'
-import { cpuRatios, pairs, warmUpOfPair, type Side, type SideBySide } from '../../measure/side-by-side.ts'
-import { startReceiver } from '../../receiver.ts'
+import { cpuRatios, pairs, warmUpOfPair, type SideBySide } from '../../measure/side-by-side.ts'
 import { deploy, measuredCore, type Servers } from '../../rig.ts'
 import { startProduct } from '../scale/product-process.ts'
 import { writeSettings } from '../scale/settings-events.ts'
+import { postSettings, postSide } from './settings.ts'
 import { atMost, type Goal, type Row, type Workload } from '../workload.ts'
 
 const clients = ['direct', 'undici'] as const
 const destinations = 100_000
 
-interface Setting {
-  what: string
-  users: number
-  delayMs: number
-  secured: boolean
-  /** CPU of a call by Postrider's own client over that by undici's: up to there ours stays the default. */
-  most: number
-}
-
-const settings: Setting[] = [
-  { what: 'plain HTTP', users: 10_000, delayMs: 0, secured: false, most: 0.82 },
-  { what: 'TLS 1.3', users: 10_000, delayMs: 0, secured: true, most: 0.87 },
-  { what: 'receivers of 100 ms', users: 50_000, delayMs: 100, secured: false, most: 0.7 },
+/** CPU of a call by Postrider's own client over that by undici's: up to there ours stays the default. */
+const settings = [
+  { setting: postSettings.plain, most: 0.82 },
+  { setting: postSettings.tls, most: 0.87 },
+  { setting: postSettings.slow, most: 0.7 },
 ]
 
 /** The same product with either client of WEBHOOK_CLIENT, both at once on one core. */
@@ -42,9 +32,14 @@ export const clientsSideBySide: Workload = {
     const goals: Goal[] = []
     const text: string[] = []
     const all: Record<string, SideBySide[]> = {}
-    for (const setting of settings) {
-      const { what, most } = setting
-      const found = (all[what] = await compare(servers, setting, calls!, rounds!))
+    for (const { setting, most } of settings) {
+      const { what } = setting
+      const side = (client: string) =>
+        postSide(servers, setting, calls!, { name: client, env: { WEBHOOK_CLIENT: client } })
+      // In the order of `clients`.
+      const both = [await side('direct'), await side('undici')] as const
+      const warmUp = warmUpOfPair(calls!)
+      const found = (all[what] = await pairs(servers, both, { calls: calls!, rounds: rounds!, warmUp }))
       const ratios = cpuRatios(found)
       for (const [index, client] of clients.entries()) {
         const cpu = found.map(({ sides }) => sides[index]!.cpuMicros ?? NaN)
@@ -73,38 +68,6 @@ export const clientsSideBySide: Workload = {
       detail: { calls, pairs: all },
     }
   },
-}
-
-/** The results are in the order of `clients`. */
-async function compare(
-  servers: Servers,
-  setting: Setting,
-  calls: number,
-  rounds: number,
-): Promise<SideBySide[]> {
-  const certificate = setting.secured ? await makeCertificate() : null
-  const [direct, undici] = clients
-  const one = await prepare(servers, setting, direct, calls, certificate)
-  const other = await prepare(servers, setting, undici, calls, certificate)
-  return pairs(servers, [one, other], { calls, rounds, warmUp: warmUpOfPair(calls) })
-}
-
-async function prepare(
-  servers: Servers,
-  { users, delayMs, secured }: Setting,
-  client: string,
-  calls: number,
-  certificate: Certificate | null,
-): Promise<Side> {
-  const deployment = await deploy(servers, {
-    WEBHOOK_CLIENT: client,
-    ...(certificate && { WEBHOOK_CA_FILE: certificate.file }),
-  })
-  const receiver = startReceiver({ delayMs, ...(certificate && { certificate }) })
-  const { port } = await receiver.reported('listening')
-  await deployment.destination('crm', 'shop', [`http${secured ? 's' : ''}://127.0.0.1:${port}/hook`])
-  await deployment.produce(calls, (index) => nthCall(index, users), client)
-  return { name: client, deployment, receiver }
 }
 
 async function startBoth(servers: Servers): Promise<Row[]> {
