@@ -1,7 +1,7 @@
 // The browser of the tests: on Linux x64 the one that an npm package carries, elsewhere the installed Chrome.
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { chromium, type Browser } from 'playwright-core'
@@ -24,9 +24,13 @@ export async function launchBrowser(): Promise<Browser> {
 async function unpacked(): Promise<string> {
   const manifest = await readFile(join(root, 'node_modules/@sparticuz/chromium/package.json'), 'utf8')
   const { version } = JSON.parse(manifest) as { version: string }
-  const cache = join(root, 'node_modules/.cache')
+  // Where it really lies: several checkouts can have one by a link, and some are taken away again.
+  const cache = join(await realpath(join(root, 'node_modules')), '.cache')
   const folder = join(cache, `chromium-${version}`)
-  if (existsSync(join(folder, 'chromium'))) return folder
+  if (existsSync(join(folder, 'chromium'))) {
+    await nameFonts(folder)
+    return folder
+  }
   await mkdir(cache, { recursive: true })
   const temporary = await mkdtemp(join(cache, 'unpacking-'))
   try {
@@ -48,6 +52,12 @@ async function unpacked(): Promise<string> {
     await rm(temporary, { recursive: true, force: true })
   }
   return folder
+}
+
+/** What was copied from elsewhere names the fonts that lie there: a page would be drawn with others. */
+async function nameFonts(folder: string): Promise<void> {
+  const file = join(folder, 'fonts.conf')
+  if ((await readFile(file, 'utf8')) !== fontsIn(folder)) await writeFile(file, fontsIn(folder))
 }
 
 /** The package's own font, beside those of the machine. */
