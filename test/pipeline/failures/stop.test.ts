@@ -14,6 +14,7 @@ import {
 } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { ownKafka } from '../../support/deployment/rig.ts'
+import { until } from '../../support/until.ts'
 
 test('on SIGTERM under load, requests on the wire end and are committed, and the next process repeats nothing', async (t) => {
   const receiver = await startReceiver(t, { secret: 's3cret' })
@@ -43,7 +44,8 @@ test('on SIGTERM under load, requests on the wire end and are committed, and the
 
   await startForwarderProcess(t, deployment)
   await deployment.drained(60_000)
-  assert.deepEqual(missing(calls.places, [receiver]), [])
+  // What a full machine had put off comes from the tiers.
+  await until(() => missing(calls.places, [receiver]).length === 0, 60_000)
   assert.deepEqual(
     [...countByPlace(await withoutScheduled(deployment, receiver.requests))].filter(([, count]) => count > 1),
     [],
