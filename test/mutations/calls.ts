@@ -144,7 +144,7 @@ export const calls: readonly Mutation[] = [
   },
   {
     id: 'acknowledged-records-are-not-counted',
-    file: 'src/adapters/kafka/producer/write-report.ts',
+    file: 'src/adapters/kafka/producer/partition-write.ts',
     find: 'if (accounted === records) return null',
     replace: 'if (accounted <= records || accounted > records) return null',
     test: {

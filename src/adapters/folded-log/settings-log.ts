@@ -18,7 +18,7 @@ import {
 } from '../../operators/settings/writer.ts'
 import { KafkaProducer } from '../kafka/producer/kafka-producer.ts'
 import { encodeRecord } from '../kafka/producer/plain-record.ts'
-import { ProduceFailure } from '../kafka/producer/produce-errors.ts'
+import { ProduceFailure } from '../kafka/producer/partition-write.ts'
 import { publishAll } from '../kafka/producer/publish.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import { within } from '../kafka/waiting.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
 import { GroupLease } from '../../adapters/kafka/group/lease.ts'
-import type { ProducerLog } from '../../adapters/kafka/producer/produce-errors.ts'
+import type { ProducerLog } from '../../adapters/kafka/producer/partition-write.ts'
 import { KafkaProducer } from '../../adapters/kafka/producer/kafka-producer.ts'
 import { encodeRecord } from '../../adapters/kafka/producer/plain-record.ts'
 import { publishAll } from '../../adapters/kafka/producer/publish.ts'

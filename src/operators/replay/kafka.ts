@@ -5,7 +5,7 @@ import { withAdmin, LastingAdmin } from '../../adapters/kafka/admin/with-admin.t
 import { forwardersCommits, commitsOf } from '../../adapters/kafka/group/committed-offsets.ts'
 import { GroupLease } from '../../adapters/kafka/group/lease.ts'
 import { Brokers } from '../../adapters/kafka/link/brokers.ts'
-import type { ProducerLog } from '../../adapters/kafka/producer/produce-errors.ts'
+import type { ProducerLog } from '../../adapters/kafka/producer/partition-write.ts'
 import { encodeRecord } from '../../adapters/kafka/producer/plain-record.ts'
 import { readBetween, readSpans } from '../../adapters/kafka/read/read-range.ts'
 import { fetchRange, topicRanges } from '../../adapters/kafka/read/topic-offsets.ts'

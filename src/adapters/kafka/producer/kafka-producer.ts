@@ -1,11 +1,22 @@
 import type { Kafka } from 'kafkajs'
 import { Brokers } from '../link/brokers.ts'
-import { type PartitionBatch, ackMs, byTopic, PartitionWrite, type AppendPlace } from './partition-write.ts'
-import { FailingWrites, type ProducerLog, ProduceFailure, kafkaErrors } from './produce-errors.ts'
+import {
+  ackMs,
+  byTopic,
+  PartitionWrite,
+  FailingWrites,
+  ProduceFailure,
+  kafkaErrors,
+  miscount,
+  type PartitionBatch,
+  type AppendPlace,
+  type ProducerLog,
+  type WriteLimits,
+  type WriteReport,
+} from './partition-write.ts'
 import { produce, type PartitionAnswer } from './produce-request.ts'
 import { newIdentity, Sequences, anonymous, type ProducerIdentity } from './sequences.ts'
 import { TopicMetadata, sendAgainMs, wasClosed } from './topic-metadata.ts'
-import { miscount, type WriteLimits, type WriteReport } from './write-report.ts'
 
 const defaultMetadataMaxAgeMs = 5 * 60_000
 

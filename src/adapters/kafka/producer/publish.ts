@@ -4,8 +4,13 @@ import { Cursor } from '../wire/kafka-wire.ts'
 import { murmur2, partitionOfHash } from '../wire/murmur2.ts'
 import { RecordList } from '../wire/read-batches.ts'
 import type { KafkaProducer } from './kafka-producer.ts'
-import type { AcknowledgedBatch, FailedBatch, WriteLimits } from './write-report.ts'
-import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
+import {
+  ProduceFailure,
+  kafkaErrors,
+  type AcknowledgedBatch,
+  type FailedBatch,
+  type WriteLimits,
+} from './partition-write.ts'
 
 /** A batch stays below the broker's limit on a partition's batch (1 MB) whichever partition its records fall to. */
 const maxBatchBytes = 512 * 1024

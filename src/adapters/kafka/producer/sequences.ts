@@ -1,6 +1,6 @@
 import type { Api, Throttling } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
-import { kafkaErrors, ProduceFailure } from './produce-errors.ts'
+import { kafkaErrors, ProduceFailure } from './partition-write.ts'
 
 /** What the brokers know a producer by. */
 export interface ProducerIdentity {

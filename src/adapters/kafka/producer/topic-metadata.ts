@@ -6,8 +6,7 @@ import { backOff } from '../../../retry-forever.ts'
 import { describeKafkaError } from '../kafka-error.ts'
 import type { Brokers } from '../link/brokers.ts'
 import { loginBehind, type KafkaLogin } from '../secure/kafka-login.ts'
-import { type ProducerLog, ProduceFailure, kafkaErrors } from './produce-errors.ts'
-import type { WriteLimits } from './write-report.ts'
+import { ProduceFailure, kafkaErrors, type ProducerLog, type WriteLimits } from './partition-write.ts'
 
 const initialBackOffMs = 50
 const maxBackOffMs = 1_000

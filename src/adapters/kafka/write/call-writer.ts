@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs'
 import { partitionKey, type AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import type { EncodedRecord } from '../../../forwarder/settle/record-publisher.ts'
-import type { ProducerLog } from '../producer/produce-errors.ts'
+import type { ProducerLog } from '../producer/partition-write.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
 import { acknowledgeWithinMs, publishAll, sizeOf } from '../producer/publish.ts'

@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs'
 import { messageOf } from '../../../errors.ts'
 import { pause } from '../../../retry-forever.ts'
-import type { ProducerLog } from '../producer/produce-errors.ts'
+import type { ProducerLog } from '../producer/partition-write.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
 import { acknowledgeWithinMs, publishAll } from '../producer/publish.ts'

@@ -1,5 +1,5 @@
 import { PostriderError, messageOf } from '../../../errors.ts'
-import { ProduceFailure } from '../producer/produce-errors.ts'
+import { ProduceFailure } from '../producer/partition-write.ts'
 
 /**
  * The result, or `kafka_unavailable` for what Kafka did not acknowledge.

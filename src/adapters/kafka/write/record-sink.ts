@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs'
 import type { EncodedRecord, Placed, RecordSink } from '../../../forwarder/settle/record-publisher.ts'
-import type { ProducerLog } from '../producer/produce-errors.ts'
+import type { ProducerLog } from '../producer/partition-write.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { publish } from '../producer/publish.ts'
 

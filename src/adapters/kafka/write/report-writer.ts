@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs'
 import type { DeliveryEvent } from '../../../core/ledger/delivery-event.ts'
 import type { RecordCodec } from '../../schema-registry/record-codec.ts'
-import type { ProducerLog } from '../producer/produce-errors.ts'
+import type { ProducerLog } from '../producer/partition-write.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { publish } from '../producer/publish.ts'
 import { RecordEncoder } from '../wire/record-encoder.ts'
