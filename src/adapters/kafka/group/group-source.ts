@@ -13,9 +13,8 @@ import { LastingAdmin } from '../admin/with-admin.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
 import { Brokers } from '../link/brokers.ts'
 import { committedOf } from './committed-offsets.ts'
-import { ConsumerRun, type MemberIdentity } from './consumer-run.ts'
+import { ConsumerRun, type MemberIdentity, type MemberConsumerOptions } from './consumer-run.ts'
 import { GroupMembership } from './group-membership.ts'
-import type { MemberConsumerOptions } from './member-consumer.ts'
 
 export interface GroupSourceOptions extends MemberConsumerOptions {
   topics: readonly string[]
