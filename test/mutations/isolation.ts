@@ -314,7 +314,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'waiting-records-that-leave-blocks-half-empty',
-    file: 'src/adapters/kafka/wire/record-encoder.ts',
+    file: 'src/adapters/kafka/wire/record-bundle.ts',
     find: 'blockBytes / 8',
     replace: 'blockBytes',
     test: {

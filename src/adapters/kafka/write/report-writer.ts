@@ -4,7 +4,7 @@ import type { RecordCodec } from '../../schema-registry/record-codec.ts'
 import type { ProducerLog } from '../producer/partition-write.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { publish } from '../producer/publish.ts'
-import { RecordEncoder } from '../wire/record-encoder.ts'
+import { RecordEncoder } from '../wire/record-bundle.ts'
 
 export interface ReportWriterOptions {
   kafka: Kafka

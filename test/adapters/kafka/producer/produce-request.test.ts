@@ -13,9 +13,9 @@ import { RecordList } from '../../../../src/adapters/kafka/wire/read-batches.ts'
 import {
   headerBytes,
   RecordBundle,
+  RecordEncoder,
   type ValueWriter,
 } from '../../../../src/adapters/kafka/wire/record-bundle.ts'
-import { RecordEncoder } from '../../../../src/adapters/kafka/wire/record-encoder.ts'
 
 interface ProduceOptions {
   acks: number

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { keyAndValueOf, RecordEncoder } from '../../../../src/adapters/kafka/wire/record-encoder.ts'
-import type { ValueWriter } from '../../../../src/adapters/kafka/wire/record-bundle.ts'
+import {
+  keyAndValueOf,
+  RecordEncoder,
+  type ValueWriter,
+} from '../../../../src/adapters/kafka/wire/record-bundle.ts'
 
 /** That many bytes of the one value. */
 const bytes: ValueWriter<{ byte: number; size: number }> = {
