@@ -1,12 +1,13 @@
 import type { Batch as KafkajsBatch, KafkaMessage } from 'kafkajs'
 import { decodeFetch, Undecoded } from '../wire/fetch-answer.ts'
-import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
 import {
+  readBatches,
+  UnpackAllowance,
   headersOf,
   type BatchRecord,
   type RecordBatches,
   type UnreadableBatch,
-} from '../wire/record-batches.ts'
+} from '../wire/read-batches.ts'
 import { silentLogger, type Patch } from './patch.ts'
 
 /** Where the records of a batch were fetched. */

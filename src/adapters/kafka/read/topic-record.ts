@@ -2,7 +2,7 @@ import type { IHeaders, Kafka } from 'kafkajs'
 import type { Logger } from '../../log.ts'
 import type { Brokers } from '../link/brokers.ts'
 import type { OpenTransactions } from '../open-transactions.ts'
-import { headersOf, type BatchRecord, type UnreadableBatch } from '../wire/record-batches.ts'
+import { headersOf, type BatchRecord, type UnreadableBatch } from '../wire/read-batches.ts'
 
 /** A record as it lies in a topic. `timestamp` is in epoch milliseconds (the broker's, for LogAppendTime). */
 export interface TopicRecord {
