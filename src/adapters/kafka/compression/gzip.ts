@@ -1,8 +1,7 @@
 import { promisify } from 'node:util'
 // By name it could not be loaded on an older Node, which is to be told so.
 import zlib, { inflateRaw } from 'node:zlib'
-import { Output, UnpackError, endsEarly } from './output.ts'
-import { zlibError } from './node-zlib.ts'
+import { Output, UnpackError, endsEarly, zlibError } from './output.ts'
 
 /** With `info`, Node also gives the stream, which says how much of the input it took. */
 const inflate = promisify(inflateRaw) as unknown as (

@@ -1,7 +1,6 @@
 import { xxHash32 } from 'js-xxhash'
 import { ownCopy } from '../../../core/own-bytes.ts'
-import { copyLiterals, copyMatch } from './copy-match.ts'
-import { Output, UnpackError, endsEarly } from './output.ts'
+import { copyLiterals, copyMatch, Output, UnpackError, endsEarly } from './output.ts'
 
 /** LZ4's frame format, version 1. */
 const magic = 0x184d2204

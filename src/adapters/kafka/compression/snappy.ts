@@ -1,5 +1,4 @@
-import { copyLiterals, copyMatch } from './copy-match.ts'
-import { Output, UnpackError, endsEarly } from './output.ts'
+import { copyLiterals, copyMatch, Output, UnpackError, endsEarly } from './output.ts'
 
 /** Kafka's Java clients cut what they compress into blocks, behind this head and two version numbers, of which Java only looks at the first. */
 const javaHead = Buffer.from('\x82SNAPPY\0', 'latin1')

@@ -1,8 +1,7 @@
 import { promisify } from 'node:util'
 // By name it could not be loaded on an older Node, which is to be told so.
 import zlib from 'node:zlib'
-import { Output, UnpackError, endsEarly } from './output.ts'
-import { zlibError } from './node-zlib.ts'
+import { Output, UnpackError, endsEarly, zlibError } from './output.ts'
 
 const decompress = promisify(zlib.zstdDecompress)
 
