@@ -71,7 +71,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'a-tier-that-is-read-long-before-anything-is-due',
-    file: 'src/forwarder/consume/fetch-gate.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: 'if (ms > restMs) this.#pause(partition)',
     replace: 'if (ms > restMs) return',
     test: {
