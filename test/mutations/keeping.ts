@@ -137,7 +137,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'a-partition-not-read-from-where-its-map-says',
-    file: 'src/forwarder/consume/committed-reader.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: `logStart))
     this.#source.seek(partition, partition.reading.next!)`,
     replace: 'logStart))',
@@ -198,7 +198,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'finished-offsets-forgotten-with-the-membership',
-    file: 'src/forwarder/consume/committed-reader.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: 'if (before) recall(partition, before, position)',
     replace: '',
     test: {
@@ -225,7 +225,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'records-lost-to-retention-not-reported',
-    file: 'src/forwarder/consume/committed-reader.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: 'this.#offsetsLost(partition, next, last)',
     replace: '',
     test: {
@@ -355,7 +355,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'the-first-calls-left-out-where-kafka-has-forgotten-the-group',
-    file: 'src/forwarder/consume/committed-reader.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: 'partition.reading.restored(Math.max(position ?? 0, logStart))',
     replace: 'partition.reading.restored(position === null ? logStart + 2 : Math.max(position, logStart))',
     test: {
