@@ -374,7 +374,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'lanes-that-stay-as-long-as-they-have-become',
-    file: 'src/forwarder/send/turns.ts',
+    file: 'src/forwarder/send/dispatcher.ts',
     find: '    if (destination.lanes.hasTooLong) this.#crowded.add(destination)',
     replace: '',
     test: {
