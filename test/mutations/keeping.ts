@@ -57,7 +57,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'a-late-attempt-counted-again-in-every-tally',
-    file: 'src/forwarder/commit/late-attempts.ts',
+    file: 'src/forwarder/commit/partition-ledger.ts',
     find: 'const left = (from.get(code) ?? 0) - count',
     replace: 'const left = (from.get(code) ?? 0) - count * 0',
     test: {
