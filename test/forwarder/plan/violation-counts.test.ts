@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ViolationCounts } from '../../../src/forwarder/plan/violation-counts.ts'
+import { ViolationCounts } from '../../../src/forwarder/plan/plan-watch.ts'
 
 const by = { sourceId: 'shop', planId: 'web', mode: 'report' } as const
 const violation = (event: string) => ({ event, path: 'properties.total', rule: 'type' })
