@@ -1,5 +1,4 @@
-import { fromPairs, offsetsIn, toPairs } from '../offsets/finished-offsets.ts'
-import type { OffsetRun } from '../offsets/offset-runs.ts'
+import { fromPairs, offsetsIn, toPairs, type OffsetRun } from '../offsets/offset-runs.ts'
 import { countFault, deliveryIdSuffix, type Delivery, type Origin, type RetryDelivery } from './delivery.ts'
 
 /**

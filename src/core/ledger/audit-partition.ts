@@ -5,8 +5,8 @@ import {
   isInRuns,
   subtractRuns,
   type FinishedOffsets,
-} from '../offsets/finished-offsets.ts'
-import type { OffsetRun } from '../offsets/offset-runs.ts'
+  type OffsetRun,
+} from '../offsets/offset-runs.ts'
 import type { Fact, FactSink } from './ledger-chain.ts'
 import { countFields, noCounts } from './result-codes.ts'
 import type { DestinationCounts, Tally } from './tally.ts'

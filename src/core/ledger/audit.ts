@@ -1,7 +1,13 @@
 // Compares the tallies with the topics; `audit-report.ts` judges the result. A fold: first all tallies,
 // then the records of calls, tiers and dead letters, in any order, each once.
-import { allRuns, isInRuns, type FinishedOffsets } from '../offsets/finished-offsets.ts'
-import { decodeFinished, tallyIdOf, type OffsetRun } from '../offsets/offset-runs.ts'
+import {
+  allRuns,
+  isInRuns,
+  decodeFinished,
+  tallyIdOf,
+  type FinishedOffsets,
+  type OffsetRun,
+} from '../offsets/offset-runs.ts'
 import { PartitionFacts, publishedOf } from './audit-partition.ts'
 import {
   noTierSums,

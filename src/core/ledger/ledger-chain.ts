@@ -8,8 +8,8 @@ import {
   uniteRuns,
   subtractRuns,
   type FinishedOffsets,
-} from '../offsets/finished-offsets.ts'
-import type { OffsetRun } from '../offsets/offset-runs.ts'
+  type OffsetRun,
+} from '../offsets/offset-runs.ts'
 import {
   addTally,
   confirmTally,

@@ -1,5 +1,4 @@
-import { isInRuns } from '../offsets/finished-offsets.ts'
-import type { OffsetRun } from '../offsets/offset-runs.ts'
+import { isInRuns, type OffsetRun } from '../offsets/offset-runs.ts'
 import { resized } from '../resized.ts'
 
 /**

@@ -1,5 +1,4 @@
-import { addRuns, fromPairs, isInRuns, toPairs } from '../offsets/finished-offsets.ts'
-import type { OffsetRun } from '../offsets/offset-runs.ts'
+import { addRuns, fromPairs, isInRuns, toPairs, type OffsetRun } from '../offsets/offset-runs.ts'
 
 // What one commit newly declares finished, and what became of it: `schemas/delivery-event.avsc`, Tally.
 

@@ -2,7 +2,7 @@
 // whose it is. Times are epoch milliseconds.
 import type { CallSpan, DeferredRun } from '../delivery/deferred-run.ts'
 import { urlIdOf, type DeadLetter, type DeadLetterReason, type RetryDelivery } from '../delivery/delivery.ts'
-import { isInRuns } from '../offsets/finished-offsets.ts'
+import { isInRuns } from '../offsets/offset-runs.ts'
 import type { Tier } from '../topics.ts'
 import type { DeliveryEvent, DispositionLabel, NotPlannedReason } from './delivery-event.ts'
 import type { HeldBy, DestinationCounts, Tally } from './tally.ts'

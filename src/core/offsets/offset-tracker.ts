@@ -1,5 +1,4 @@
-import { subtractRuns, uniteRuns } from './finished-offsets.ts'
-import type { OffsetRun } from './offset-runs.ts'
+import { subtractRuns, uniteRuns, type OffsetRun } from './offset-runs.ts'
 
 /** What `add` says of an offset that is no work: it was added before, or is finished already. */
 export const noWork = -1

@@ -11,9 +11,11 @@ import {
   offsetsIn,
   runsOf,
   toPairs,
+  fitFinished,
+  withTally,
   type FinishedOffsets,
-} from '../../core/offsets/finished-offsets.ts'
-import { fitFinished, withTally, type OffsetRun } from '../../core/offsets/offset-runs.ts'
+  type OffsetRun,
+} from '../../core/offsets/offset-runs.ts'
 import type { OffsetTracker } from '../../core/offsets/offset-tracker.ts'
 
 /** Tallies of failed commits in a row whose content is remembered. */

@@ -11,8 +11,7 @@ import type {
   CommittedPartition,
 } from './record-source.ts'
 import { bufferedBytes, bufferedRecords, fetchMargin, maxSpan, restMs } from '../../core/pacing/limits.ts'
-import type { FinishedOffsets } from '../../core/offsets/finished-offsets.ts'
-import { decodeFinished, tallyIdOf } from '../../core/offsets/offset-runs.ts'
+import { decodeFinished, tallyIdOf, type FinishedOffsets } from '../../core/offsets/offset-runs.ts'
 import { messageOf } from '../../errors.ts'
 import { retryForever } from '../../retry-forever.ts'
 

@@ -1,6 +1,5 @@
 import { BlockedLines, lineOf } from '../../core/ordering/blocked-lines.ts'
-import { isInRuns, type FinishedOffsets } from '../../core/offsets/finished-offsets.ts'
-import { decodeFinished } from '../../core/offsets/offset-runs.ts'
+import { isInRuns, decodeFinished, type FinishedOffsets } from '../../core/offsets/offset-runs.ts'
 import type { RetryDelivery } from '../../core/delivery/delivery.ts'
 import { messageOf } from '../../errors.ts'
 import { retryForever } from '../../retry-forever.ts'

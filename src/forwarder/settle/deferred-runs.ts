@@ -1,6 +1,6 @@
 import type { Origin } from '../../core/delivery/delivery.ts'
 import { maxRunCalls, type DeferredRun } from '../../core/delivery/deferred-run.ts'
-import { runsOf } from '../../core/offsets/finished-offsets.ts'
+import { runsOf } from '../../core/offsets/offset-runs.ts'
 import { lingerMs } from '../../core/pacing/limits.ts'
 import type { Tier } from '../../core/topics.ts'
 import type { AssignedPartition, Work } from '../consume/assigned-partition.ts'

@@ -6,7 +6,7 @@ import type { ReplayFacts } from '../../core/replay/replay-facts.ts'
 import type { CallReplay, ReplayJob, ReplayKind } from '../../core/replay/replay-job.ts'
 import { isChosen, replayPlan } from '../../core/replay/replayed-delivery.ts'
 import type { Destination, SettingsState } from '../../core/settings/settings.ts'
-import { isInRuns } from '../../core/offsets/finished-offsets.ts'
+import { isInRuns } from '../../core/offsets/offset-runs.ts'
 import type { StoredRecord } from '../dead-letters/dead-letters.ts'
 import type { PartitionSpan, ReplaySource } from './rig.ts'
 

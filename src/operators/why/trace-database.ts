@@ -10,7 +10,7 @@ import { addTally, confirmTally, newTallyChain, type TallyChain } from '../../co
 import { heldAt, offsetsOf } from '../../core/ledger/tally.ts'
 import { onlyCounts } from '../../core/ledger/result-codes.ts'
 import type { Place, RunTrace, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
-import { fromPairs, isInRuns } from '../../core/offsets/finished-offsets.ts'
+import { fromPairs, isInRuns } from '../../core/offsets/offset-runs.ts'
 import { PostriderError } from '../../errors.ts'
 import {
   CatalogueTables,

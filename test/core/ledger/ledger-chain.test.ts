@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LedgerChain, type Fact } from '../../../src/core/ledger/ledger-chain.ts'
-import type { FinishedOffsets } from '../../../src/core/offsets/finished-offsets.ts'
+import type { FinishedOffsets } from '../../../src/core/offsets/offset-runs.ts'
 import type { Tally } from '../../../src/core/ledger/tally.ts'
 
 /** Commits every offset from `start` up to `position`. */

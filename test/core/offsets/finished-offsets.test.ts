@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { uniteRuns } from '../../../src/core/offsets/finished-offsets.ts'
-import type { OffsetRun } from '../../../src/core/offsets/offset-runs.ts'
+import { uniteRuns, type OffsetRun } from '../../../src/core/offsets/offset-runs.ts'
 
 const ascending = fc
   .array(fc.tuple(fc.nat(6), fc.nat(4)), { maxLength: 12 })

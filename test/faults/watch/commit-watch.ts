@@ -1,8 +1,12 @@
 import { endsOf, fetchRange } from '../../../src/adapters/kafka/read/topic-offsets.ts'
 import { TopicReader } from '../../../src/adapters/kafka/read/topic-reader.ts'
 import type { TopicRecord } from '../../../src/adapters/kafka/read/topic-record.ts'
-import { allRuns, subtractRuns } from '../../../src/core/offsets/finished-offsets.ts'
-import { decodeFinished, type OffsetRun } from '../../../src/core/offsets/offset-runs.ts'
+import {
+  allRuns,
+  subtractRuns,
+  decodeFinished,
+  type OffsetRun,
+} from '../../../src/core/offsets/offset-runs.ts'
 import { readCommit } from './commit-record.ts'
 import type { Rig } from '../rig.ts'
 import { silentLog } from '../../support/silent-log.ts'

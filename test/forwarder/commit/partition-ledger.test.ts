@@ -6,8 +6,10 @@ import {
   fromPairs,
   offsetsIn,
   toPairs,
-} from '../../../src/core/offsets/finished-offsets.ts'
-import { decodeFinished, metadataLimit, tallyIdOf } from '../../../src/core/offsets/offset-runs.ts'
+  decodeFinished,
+  metadataLimit,
+  tallyIdOf,
+} from '../../../src/core/offsets/offset-runs.ts'
 import { OffsetTracker } from '../../../src/core/offsets/offset-tracker.ts'
 import { maxHeldRuns } from '../../../src/core/ledger/tally.ts'
 import { ResultCodes } from '../../../src/core/ledger/result-codes.ts'

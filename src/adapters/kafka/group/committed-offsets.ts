@@ -1,6 +1,10 @@
 import type { Admin, Kafka } from 'kafkajs'
-import { isInRuns, type FinishedOffsets } from '../../../core/offsets/finished-offsets.ts'
-import { decodeFinished, tallyIdOf } from '../../../core/offsets/offset-runs.ts'
+import {
+  isInRuns,
+  decodeFinished,
+  tallyIdOf,
+  type FinishedOffsets,
+} from '../../../core/offsets/offset-runs.ts'
 import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'
 import type { Place } from '../../../core/ledger/trace.ts'
 import type { CommittedPartition, TopicPartition } from '../../../forwarder/consume/record-source.ts'
