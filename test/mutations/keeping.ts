@@ -127,7 +127,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'partitions-taken-before-their-committed-map-is-read',
-    file: 'src/core/offsets/read-position.ts',
+    file: 'src/core/offsets/offset-tracker.ts',
     find: "if (this.#state !== 'seeking' && this.#state !== 'reading') return 'drop'",
     replace: "if (this.#state === 'gap') return 'drop'",
     test: {

@@ -11,7 +11,7 @@ import {
   type PlannedDestination,
 } from '../../core/ledger/delivery-event.ts'
 import { ResultCodes } from '../../core/ledger/result-codes.ts'
-import { unclaimed } from '../../core/offsets/read-position.ts'
+import { unclaimed } from '../../core/offsets/offset-tracker.ts'
 import type { Work } from '../consume/assigned-partition.ts'
 import type { TopicPartition } from '../consume/record-source.ts'
 import type { Log } from '../log.ts'

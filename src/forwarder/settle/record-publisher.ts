@@ -1,7 +1,7 @@
 import type { DeferredRun } from '../../core/delivery/deferred-run.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
-import type { Claim } from '../../core/offsets/read-position.ts'
+import type { Claim } from '../../core/offsets/offset-tracker.ts'
 import { lingerMs, maxBatchBytes, maxBatchRecords } from '../../core/pacing/limits.ts'
 import type { Parking } from '../send/strict-order.ts'
 

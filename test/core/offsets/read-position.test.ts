@@ -6,7 +6,7 @@ import {
   readTransitions,
   type ReadEvent,
   type ReadState,
-} from '../../../src/core/offsets/read-position.ts'
+} from '../../../src/core/offsets/offset-tracker.ts'
 
 const events: Record<ReadEvent, (position: ReadPosition) => void> = {
   restored: (position) => position.restored(5),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { unclaimed, type Claim } from '../../../src/core/offsets/read-position.ts'
+import { unclaimed, type Claim } from '../../../src/core/offsets/offset-tracker.ts'
 import { RecordPublisher, type RecordSink } from '../../../src/forwarder/settle/record-publisher.ts'
 import { encoded, textOf } from '../fakes.ts'
 
