@@ -168,7 +168,7 @@ export const operators: readonly Mutation[] = [
   },
   {
     id: 'a-restarted-forwarder-is-a-recovery',
-    file: 'src/core/operational/endpoint-health.ts',
+    file: 'src/core/operational/operational-fold.ts',
     find: 'if (!reported || lastSuccessAt === null || lastSuccessAt < reported.since) return null',
     replace: 'if (!reported) return null',
     test: {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Heartbeat, HeartbeatEndpoint } from '../../../src/core/ledger/heartbeat.ts'
-import { EndpointHealth } from '../../../src/core/operational/endpoint-health.ts'
+import { EndpointHealth } from '../../../src/core/operational/operational-fold.ts'
 
 const second = 1_000
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ViolationCount } from '../../../src/core/ledger/delivery-event.ts'
 import { CauseLimits } from '../../../src/core/operational/causes.ts'
-import { planViolation } from '../../../src/core/operational/violations.ts'
+import { planViolation } from '../../../src/core/operational/operational-fold.ts'
 
 const times = { windowMs: 60_000, endMs: 600_000 }
 
