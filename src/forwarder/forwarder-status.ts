@@ -1,5 +1,5 @@
 import { phases } from '../core/pacing/breaker.ts'
-import type { RecentOutcomes } from '../core/pacing/recent-outcomes.ts'
+import type { RecentOutcomes } from '../core/pacing/endpoint-pace.ts'
 import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'
 import type { WaitingRecord } from './consume/assigned-partition.ts'
 import type { EndpointGauges, ForwarderGauges, PausedDestination, WatchedCertificate } from './metrics.ts'

@@ -364,7 +364,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'all-deferred-at-once-return-at-once',
-    file: 'src/core/pacing/recent-outcomes.ts',
+    file: 'src/core/pacing/endpoint-pace.ts',
     find: 'this.#levels[index]! < delayMs * perMs',
     replace: 'this.#levels[index]! >= 0',
     test: {

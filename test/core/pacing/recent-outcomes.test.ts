@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
-import { RecentOutcomes } from '../../../src/core/pacing/recent-outcomes.ts'
+import { RecentOutcomes } from '../../../src/core/pacing/endpoint-pace.ts'
 
 const outcome = (kind: Outcome['kind']): Outcome => ({
   ...{ kind, status: null, retryAfterMs: null, body: null, durationMs: 1, detail: 'x' },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decide, deferredBy } from '../../../src/core/delivery/disposition.ts'
-import { ReturnTimes } from '../../../src/core/pacing/recent-outcomes.ts'
+import { ReturnTimes } from '../../../src/core/pacing/endpoint-pace.ts'
 import { hour, minute, second } from '../../support/endpoint-life.ts'
 
 const delaysMs = [10 * second, 30 * second, minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour]
