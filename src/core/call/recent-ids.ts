@@ -1,4 +1,4 @@
-import { fnvPrime, hashOn, spread } from '../text-hash.ts'
+import { fnvPrime, hashOn, spread } from '../hash-chains.ts'
 
 /** Of an id in the ring: its length, and its scope in two halves. */
 const headUnits = 3

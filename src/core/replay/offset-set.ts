@@ -1,5 +1,5 @@
 import type { OffsetRun } from '../offsets/offset-runs.ts'
-import { hashOn, spread } from '../text-hash.ts'
+import { hashOn, spread } from '../hash-chains.ts'
 
 /** Offsets of one chunk. Small, so that few scattered offsets cost little. */
 const chunkOffsets = 4_096

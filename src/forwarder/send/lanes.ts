@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { HashChains, type Chained } from '../../core/hash-chains.ts'
+import { HashChains, hashOn, spread, type Chained } from '../../core/hash-chains.ts'
 import { LaneBound } from '../../core/pacing/lane-bound.ts'
 import { laneGraceMs } from '../../core/pacing/limits.ts'
-import { hashOn, spread } from '../../core/text-hash.ts'
 import { IntrusiveQueue, type QueueNode } from '../../core/intrusive-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
 
