@@ -121,7 +121,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'all-connections-opened-at-once',
-    file: 'src/adapters/webhook/openings.ts',
+    file: 'src/adapters/webhook/connection.ts',
     find: 'this.#left--',
     replace: 'void this.#left',
     test: {
@@ -171,7 +171,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'half-a-poll-phase-taken-for-a-whole-one',
-    file: 'src/adapters/webhook/openings.ts',
+    file: 'src/adapters/webhook/connection.ts',
     find: `      setImmediate(() => {
         for (const each of waiting) each.onPolled()
       })`,

@@ -5,7 +5,7 @@ import { ConnectionCounts } from '../../../src/adapters/webhook/connection-count
 import { TroubledAddresses, type Dial } from '../../../src/adapters/webhook/dial.ts'
 import { DirectConnection } from '../../../src/adapters/webhook/direct/direct-connection.ts'
 import { HeadTemplate } from '../../../src/adapters/webhook/head-template.ts'
-import { Openings, PollPhase } from '../../../src/adapters/webhook/openings.ts'
+import { Openings, PollPhase } from '../../../src/adapters/webhook/connection.ts'
 import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
 
 test('a thousand connections are opened over many turns, a few in each', async () => {
