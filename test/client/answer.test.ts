@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readAnswer } from '../../src/client/answer.ts'
+import { readAnswer } from '../../src/client/http-transport.ts'
 import { backoffMs } from '../../src/client/backoff.ts'
 
 const now = Date.UTC(2026, 0, 2, 3, 4, 5)

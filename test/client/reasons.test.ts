@@ -7,7 +7,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { test, type TestContext } from 'node:test'
 import { generate } from 'selfsigned'
 import { Analytics, type AnalyticsOptions, type SendResult } from '../../src/client/index.ts'
-import { networkReason } from '../../src/client/network-reason.ts'
+import { networkReason } from '../../src/client/http-transport.ts'
 import { KafkaTransport } from '../../src/kafka-transport.ts'
 import { freePort } from '../../src/local/ports.ts'
 import { clientOf, trackSome } from '../support/calls/clients.ts'
