@@ -6,8 +6,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
-import { ensureLocalParts, newestKafka, oldestKafka } from '../src/local/parts.ts'
-import { digestsOf, type PinnedFiles } from '../src/local/pinned-files.ts'
+import {
+  ensureLocalParts,
+  newestKafka,
+  oldestKafka,
+  digestsOf,
+  type PinnedFiles,
+} from '../src/local/parts.ts'
 
 const file = join(import.meta.dirname, '../src/local/pins.ts')
 const cacheDir = await mkdtemp(join(tmpdir(), 'postrider-pins-'))

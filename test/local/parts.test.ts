@@ -3,8 +3,14 @@ import { chmod, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { findJava } from '../../src/local/java-server.ts'
-import { defaultCacheDir, ensureLocalParts, newestKafka, registryVersion } from '../../src/local/parts.ts'
-import { checkPinned, digestsOf } from '../../src/local/pinned-files.ts'
+import {
+  defaultCacheDir,
+  ensureLocalParts,
+  newestKafka,
+  registryVersion,
+  checkPinned,
+  digestsOf,
+} from '../../src/local/parts.ts'
 import { pins } from '../../src/local/pins.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 
