@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { flaky, hangs, healthy, queueing, type Refusal } from '../../bench/pacing/endpoint-models.ts'
 import { simulate, type Figures, type Scenario } from '../../bench/pacing/simulation.ts'
 import { DestinationLimits } from '../../src/forwarder/destination-limits.ts'
+import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import { bounds } from '../support/endpoint-life.ts'
 import { quiet } from './fakes.ts'
 
@@ -118,13 +119,14 @@ test('the part of its group that a process takes is that of its partitions, and 
     log: quiet,
   })
   assert.equal(limits.share, 1, 'until it is known')
-  limits.tick(0)
+  const now = steadyClock.now()
+  limits.tick(now)
   await Promise.resolve()
   assert.equal(limits.share, 1 / 12)
   owned = 3
-  limits.tick(250)
+  limits.tick(now + 250)
   assert.equal(limits.share, 1 / 4)
   limits.stop()
-  limits.tick(1_000_000)
+  limits.tick(now + 1_000_000)
   assert.equal(asked, 1, 'what is asked is closed by then')
 })
