@@ -22,6 +22,7 @@ const secretFields = [
   'clientCert',
   'clientKey',
   'oauthClientSecret',
+  'templateSecrets',
 ]
 
 /**

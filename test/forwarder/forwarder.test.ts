@@ -82,6 +82,7 @@ async function engine(
     sharedSecret: null,
     earlierSecret: null,
     login: noLogin,
+    templateSecrets: [],
     pause: null,
     endedPauses: [],
     options: editOptions(defaultOptions, given.options ?? {}),

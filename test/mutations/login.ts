@@ -119,4 +119,34 @@ export const login: readonly Mutation[] = [
       name: 'requests behind a proxy that is away do not ask it each, and go on once it is back',
     },
   },
+  {
+    id: 'a-secret-of-a-template-that-is-not-filled-in-before-signing',
+    file: 'src/forwarder/plan/destination-runtime.ts',
+    find: '    const body = this.#bodyOf(delivery)\n    return {',
+    replace: '    const { body } = delivery\n    return {',
+    test: {
+      file: 'pipeline/security/template-secrets.test.ts',
+      name: 'a secret of a template is in what its receiver gets, signed, at retries and replays as it is by then, and nowhere else',
+    },
+  },
+  {
+    id: 'what-a-call-holds-taken-for-a-secret',
+    file: 'src/core/shape/body-template.ts',
+    find: 'return json === null ? null : jsonWithoutMarks(json)',
+    replace: 'return json',
+    test: {
+      file: 'core/shape/secret-holes.test.ts',
+      name: 'nothing that a call holds is taken for a secret, in whatever spelling',
+    },
+  },
+  {
+    id: 'a-secret-of-a-template-for-any-host',
+    file: 'src/core/settings/template-secrets.ts',
+    find: 'originsOf(urls).every((origin) => origins.includes(origin))',
+    replace: 'originsOf(urls).every(() => origins.length > 0)',
+    test: {
+      file: 'core/settings/template-secrets.test.ts',
+      name: 'another host needs the secret again, and so does the same one without TLS',
+    },
+  },
 ]

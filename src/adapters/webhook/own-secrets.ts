@@ -42,7 +42,7 @@ function partsOf(value: string): string[] {
   return [value, credentials, login, login.slice(login.indexOf(':') + 1)]
 }
 
-/** As it is, and as receivers write what they repeat: in JSON, a URL, HTML or base64, and each in lower case. */
+/** As it is, and as receivers write what they repeat: in JSON, a URL, a form, HTML or base64, and each in lower case. */
 function spellingsOf(text: string): string[] {
   const bytes = Buffer.from(text)
   const html = text
@@ -54,6 +54,7 @@ function spellingsOf(text: string): string[] {
     text,
     JSON.stringify(text).slice(1, -1),
     encodeURIComponent(text.toWellFormed()),
+    new URLSearchParams([['', text]]).toString().slice(1),
     html,
     html.replaceAll("'", '&#39;'),
     html.replaceAll("'", '&#x27;'),

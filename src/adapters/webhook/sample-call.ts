@@ -6,8 +6,17 @@ import { activeSecrets } from '../../core/settings/secrets.ts'
 import { sharedSecretPlace, type Destination } from '../../core/settings/settings.ts'
 import { batchBody, batchTermsOf } from '../../core/shape/batch.ts'
 import { shapeOf } from '../../core/shape/shape.ts'
-import { onlyHoleOf, Unrenderable } from '../../core/shape/text-template.ts'
-import { batchKey, targetOf, type OpenSecret } from '../../forwarder/plan/destination-runtime.ts'
+import { filledPath, parseRequestUrl } from '../../core/shape/request-url.ts'
+import { bodyForPeople, secretHole, withSecretsIn } from '../../core/shape/secret-holes.ts'
+import { hasHoles, onlyHoleOf, Unrenderable } from '../../core/shape/text-template.ts'
+import {
+  batchKey,
+  bodyToSend,
+  openedTemplateSecrets,
+  targetOf,
+  type OpenSecret,
+  type TemplateSecrets,
+} from '../../forwarder/plan/destination-runtime.ts'
 import { type SignedRequest, StandardSigner } from '../../forwarder/send/signed-request.ts'
 import type { WebhookTarget, WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import type { SampleResult, SampleTerms, ShownRequest } from '../../operators/destinations/destinations.ts'
@@ -29,12 +38,15 @@ export async function sendSample(
   const shared = activeSecrets(destination).map((sealed) =>
     secrets.open(sealed, sharedSecretPlace(destination.id)),
   )
-  const requestTo = sampleRequests(destination, call, shared)
   const open: OpenSecret = (sealed, place) => secrets.open(sealed, place)
+  const templateSecrets = openedTemplateSecrets(destination, open)
+  const opened = { secrets: shared, templateSecrets }
+  const requestTo = sampleRequests(destination, call, opened)
   const all = destination.urls.map((endpoint, index) => {
-    const target = targetOf(destination, endpoint, shared, open)
-    const request = requestTo(endpoint.id)
-    return { number: index + 1, url: endpoint.url, target, request, shown: shownOf(target, request, now) }
+    const target = targetOf(destination, endpoint, opened, open)
+    const { request, body } = requestTo(endpoint.id)
+    const { url } = endpoint
+    return { number: index + 1, url, target, request, shown: shownOf({ url, body }, target, request, now) }
   })
   return Promise.all(
     all.map(async ({ number, url, target, request, shown }) => {
@@ -49,8 +61,18 @@ export async function sendSample(
 
 const hidden = '[not shown]'
 
-/** Without its token and the values of static headers, which may be secrets. One that is a hole alone is of the call. */
-function shownOf(target: WebhookTarget, request: SignedRequest, now: number): ShownRequest {
+/**
+ * Without its token, the secrets of templates and the values of static headers, which may be secrets. One that is a hole
+ * alone is of the call.
+ *
+ * @param shown the URL as it is set, and the body with the names of secrets
+ */
+function shownOf(
+  shown: { url: string; body: string },
+  target: WebhookTarget,
+  request: SignedRequest,
+  now: number,
+): ShownRequest {
   const head = headOf(target, templatesOf(target), request, now)
   if (head === null) throw new Unrenderable('a header of the request has a character that cannot be sent')
   const { template, fields } = head
@@ -65,10 +87,22 @@ function shownOf(target: WebhookTarget, request: SignedRequest, now: number): Sh
   const { origin } = new URL(target.url)
   return {
     method: template.method,
-    url: origin + template.path,
+    url: origin + (shownPath(shown.url, request) ?? template.path),
     headers,
-    body: Buffer.from(request.body).toString(),
+    body: shown.body,
   }
+}
+
+/** Null where its URL has no holes. */
+function shownPath(url: string, { filled }: SignedRequest): string | null {
+  const path = hasHoles(url) ? parseRequestUrl(url)?.url?.path : null
+  return path
+    ? filledPath(
+        withSecretsIn(path, (name) => `\${${secretHole(name)}}`),
+        filled ?? [],
+        1,
+      )
+    : null
 }
 
 const pairsOf = (fields: readonly string[]): { name: string; value: string }[] =>
@@ -90,12 +124,12 @@ const sampleCall = (destination: Destination, now: number): AnalyticsCall => ({
   properties: '{"test":true}',
 })
 
-/** The request of each URL, by the URL's id. */
+/** The request of each URL, by the URL's id, with its body as it may be shown. */
 function sampleRequests(
   destination: Destination,
   call: AnalyticsCall,
-  secrets: readonly string[],
-): (urlId: string) => SignedRequest {
+  { secrets, templateSecrets }: { secrets: readonly string[]; templateSecrets: TemplateSecrets },
+): (urlId: string) => { request: SignedRequest; body: string } {
   const { standardWebhooks, deliverTo } = destination.options
   const batch = batchTermsOf(destination.options)
   const [newest] = secrets
@@ -104,9 +138,11 @@ function sampleRequests(
     const deliveryId = call.messageId + deliveryIdSuffix(destination.id, ownUrl)
     const { body: text, filled } = shapeOf(destination, sha256, ownUrl).render(call, deliveryId)
     const idempotencyKey = batch === null ? deliveryId : batchKey([deliveryId])
-    const body = batch === null ? Buffer.from(text) : batchBody([Buffer.from(text)], batch.format)
+    const whole = (one: Uint8Array) => (batch === null ? one : batchBody([one], batch.format))
+    const body = whole(bodyToSend({ body: Buffer.from(text), filled }, templateSecrets))
+    const shown = Buffer.from(whole(Buffer.from(bodyForPeople(text)))).toString()
     const signature = newest === undefined ? null : createHmac('sha1', newest).update(body).digest('hex')
     const signer = standardWebhooks && signature !== null ? new StandardSigner(secrets) : null
-    return { body, filled, signature, idempotencyKey, signer }
+    return { request: { body, filled, signature, idempotencyKey, signer }, body: shown }
   }
 }

@@ -13,6 +13,7 @@ import {
   headerEditsFor,
   loginEditFor,
   pairFor,
+  templateSecretEditsFor,
   type SecretNotes,
   computationLists,
   type ApplyCommand,
@@ -137,6 +138,7 @@ class ApplySteps {
     const headers = headerEditsFor(wanted, current, notes)
     const pair = pairFor(wanted, current, notes)
     const login = loginEditFor(wanted, current, notes)
+    const templateSecrets = templateSecretEditsFor(wanted, current, notes)
     const options = optionsEditFor(wanted, current)
     for (const each of notes.faults) this.#refuse(place, each, label)
     for (const variable of notes.kept) this.keptSecrets.add(variable)
@@ -145,7 +147,18 @@ class ApplySteps {
       const made = pair && pair.sharedSecret && 'seal' in pair.sharedSecret ? pair.sharedSecret : null
       const isMade = this.#step(place, label, {
         type: 'create_destination',
-        ...{ id, name, sourceIds, urls, headers, sharedSecret: made, login, options, enabled },
+        ...{
+          id,
+          name,
+          sourceIds,
+          urls,
+          headers,
+          sharedSecret: made,
+          login,
+          templateSecrets,
+          options,
+          enabled,
+        },
       })
       const sharedSecret = this.draft.state.destinations.get(id)?.sharedSecret ?? null
       if (isMade && pair?.earlierSecret)
@@ -167,6 +180,7 @@ class ApplySteps {
       ...(headers.length > 0 && { headers }),
       ...(pair && { secretPair: pair }),
       ...(login && { login }),
+      ...(templateSecrets.length > 0 && { templateSecrets }),
       ...(options && { options }),
     }
     if (Object.keys(edit).length > 0) this.#step(place, label, { type: 'update_destination', id, ...edit })

@@ -1,11 +1,19 @@
 import type { ComputationKind } from '../audience/computations.ts'
 import { canonicalUrl } from '../delivery/endpoint-url.ts'
-import type { NewCertificates, NewSecret, HeaderEdit, LoginEdit, SecretPair } from '../settings/commands.ts'
+import type {
+  NewCertificates,
+  NewSecret,
+  HeaderEdit,
+  LoginEdit,
+  SecretPair,
+  TemplateSecretEdit,
+} from '../settings/commands.ts'
 import type { OptionsEdit } from '../settings/destination-options.ts'
 import { changeBy, endpointsMadeBy, type SingleEvent } from '../settings/events.ts'
 import { fault, type Fault } from '../decision.ts'
 import type { TrackingPlan } from '../tracking-plan/tracking-plan.ts'
 import { activeSecrets } from '../settings/secrets.ts'
+import { isForOrigins } from '../settings/template-secrets.ts'
 import {
   loginNames,
   type Destination,
@@ -50,6 +58,7 @@ export interface WantedDestination {
   sharedSecret: WantedSecret | null
   earlierSecret: WantedSecret | null
   login: Record<LoginName, WantedSecret | null>
+  templateSecrets: { name: string; value: WantedSecret }[]
   /** What is not given is the default. */
   options: OptionsEdit
 }
@@ -155,6 +164,29 @@ export function loginEditFor(
     if (!isAsWanted && wanted?.given !== null) edit[name] = wanted?.given.make() ?? null
   }
   return Object.keys(edit).length > 0 ? (edit as LoginEdit) : undefined
+}
+
+/** Secrets of templates to set and to take away. */
+export function templateSecretEditsFor(
+  { urls, templateSecrets }: WantedDestination,
+  current: Destination | undefined,
+  notes: SecretNotes,
+): TemplateSecretEdit[] {
+  const there = new Map((current?.templateSecrets ?? []).map((secret) => [secret.name, secret]))
+  const edits = templateSecrets.flatMap(({ name, value: { variable, given } }): TemplateSecretEdit[] => {
+    const found = there.get(name)
+    there.delete(name)
+    if (given === null) {
+      if (found) notes.kept.push(variable)
+      else notes.faults.push(isNotSet(`templateSecrets.${name}`, variable))
+      return found ? [] : [{ name, value: missing }]
+    }
+    // It is bound to its hosts.
+    return found && given.equals(found.value) && isForOrigins(found, urls)
+      ? []
+      : [{ name, value: given.make() }]
+  })
+  return [...edits, ...[...there.keys()].map((name) => ({ name, value: null }))]
 }
 
 /** Headers to set and to take away. */

@@ -37,6 +37,12 @@ export interface HeaderEdit {
   value: NewSecret | null
 }
 
+/** Sets one secret of the templates, or takes it away (`value: null`). The others stay as they are. */
+export interface TemplateSecretEdit {
+  name: string
+  value: NewSecret | null
+}
+
 /** The active secrets, each a new one or one of those that there are. */
 export interface SecretPair {
   sharedSecret: NewSecret | SealedSecret | null
@@ -106,6 +112,7 @@ export type SettingsCommand =
       headers: HeaderEdit[]
       sharedSecret: NewSecret | null
       login?: LoginEdit | undefined
+      templateSecrets?: TemplateSecretEdit[] | undefined
       options?: OptionsEdit | undefined
       enabled: boolean
     }
@@ -125,6 +132,7 @@ export type SettingsCommand =
       /** In place of the three above: both secrets as they are to be. */
       secretPair?: SecretPair | undefined
       login?: LoginEdit | undefined
+      templateSecrets?: TemplateSecretEdit[] | undefined
       options?: OptionsEdit | undefined
     }
   | { type: 'enable_destination' | 'disable_destination'; id: string }

@@ -9,6 +9,7 @@ import {
   isHeaderValue,
 } from '../delivery/static-headers.ts'
 import { parseRequestUrl, requestUrlFaults } from '../shape/request-url.ts'
+import { secretIn } from '../shape/secret-holes.ts'
 import { hasHoles, holeFaults, templateHoles } from '../shape/text-template.ts'
 import type { HeaderEdit, SettingsCommand } from './commands.ts'
 import {
@@ -24,6 +25,7 @@ import type { DeploymentRules } from './deployment-rules.ts'
 import type { Decision } from './events.ts'
 import { editedLogin, editLogin } from './login.ts'
 import { editSecrets } from './secrets.ts'
+import { editTemplateSecrets } from './template-secrets.ts'
 import {
   headerPlace,
   type Destination,
@@ -53,6 +55,10 @@ export function decideDestinationCreate(
   )
   const signing = editSecrets({ sharedSecret }, unsigned, id)
   const login = editLogin(command.login ?? {}, { id, tokenUrl: options.oauthTokenUrl ?? null })
+  const ofTemplates = editTemplateSecrets({
+    ...{ id, edits: command.templateSecrets ?? [], current: [], urls: edited.urls },
+    ...{ body: options.body ?? null, code: 'usage' },
+  })
   const isTaken = state.destinations.has(id)
   const faults = [
     ...idFaults(id),
@@ -62,6 +68,7 @@ export function decideDestinationCreate(
     ...edited.faults,
     ...signing.faults,
     ...login.faults,
+    ...ofTemplates.faults,
     ...optionsFaults(options),
     ...ownScheduleFaults(options, defaultOptions, retryPolicy),
     ...tokenUrlFaults(options.oauthTokenUrl, hostRefusal),
@@ -83,6 +90,7 @@ export function decideDestinationCreate(
       urls: edited.urls,
       sharedSecret: signing.secrets?.sharedSecret ?? null,
       ...(login.change && { login: login.change }),
+      ...(ofTemplates.secrets && { templateSecrets: ofTemplates.secrets }),
       ...(command.options && { options: givenOptions(options) }),
       enabled,
     },
@@ -119,14 +127,25 @@ export function decideDestinationUpdate(
     { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls, hostRefusal },
     state,
   )
+  const { body = current.options.body } = options
+  const ofTemplates = editTemplateSecrets({
+    ...{ id, edits: command.templateSecrets ?? [], current: current.templateSecrets },
+    ...{ urls: urlsChange ? edited.urls : current.urls, body, code: 'conflict' },
+  })
   const hint = 'give a name, sources, URLs, headers, a secret, a login or an option'
   const faults = [
-    ...faultIf(!changes && !secrets && !login.change, 'usage', 'id', `nothing to change: ${hint}`),
+    ...faultIf(
+      !changes && !secrets && !login.change && !ofTemplates.secrets,
+      'usage',
+      'id',
+      `nothing to change: ${hint}`,
+    ),
     ...(name === undefined ? [] : nameFaults(name)),
     ...(sourceIds === undefined ? [] : sourceFaults(sourceIds, state)),
     ...(urlsChange ? edited.faults : []),
     ...secretFaults,
     ...login.faults,
+    ...(urlsChange || optionsChange || ofTemplates.secrets ? ofTemplates.faults : []),
     ...optionsFaults(options),
     ...ownScheduleFaults(options, current.options, retryPolicy),
     ...tokenUrlFaults(options.oauthTokenUrl, hostRefusal),
@@ -155,6 +174,7 @@ export function decideDestinationUpdate(
     ...(secrets && { sharedSecret: secrets.sharedSecret }),
     ...(secrets?.earlierSecret && { earlierSecret: secrets.earlierSecret }),
     ...(login.change && { login: login.change }),
+    ...(ofTemplates.secrets && { templateSecrets: ofTemplates.secrets }),
     ...(optionsChange && { options: givenOptions(options) }),
   })
 }
@@ -262,8 +282,13 @@ function editHeaders(
   ]
 }
 
+/** With what a call has: a secret is that of every request. */
 const fillsHoles = (urls: readonly EndpointSettings[]): boolean =>
-  urls.some(({ url, headers }) => hasHoles(url) || headers.some(({ holes = [] }) => holes.length > 0))
+  urls.some(({ url, headers }) =>
+    [...(hasHoles(url) ? templateHoles(url) : []), ...headers.flatMap(({ holes = [] }) => holes)].some(
+      (hole) => secretIn(hole) === null,
+    ),
+  )
 
 function holesIn(text: string): { holes?: string[] } {
   const holes = hasHoles(text) ? templateHoles(text) : []

@@ -24,6 +24,7 @@ import {
   loginSettings,
   noLogin,
   sealedSecret,
+  templateSecret,
   type Destination,
   type Endpoint,
   type EndpointSettings,
@@ -51,6 +52,7 @@ const destinationSettings = z.object({
   urls: z.array(endpointSettings),
   sharedSecret: sealedSecret.nullable(),
   login: loginOfEvent.optional(),
+  templateSecrets: z.array(templateSecret).optional(),
   options: optionsOfEvent.optional(),
   enabled: z.boolean(),
 })
@@ -86,6 +88,8 @@ const destinationEvents = [
     /** Stays active beside `sharedSecret`, which is there too; absent: that one replaced all. */
     earlierSecret: sealedSecret.optional(),
     login: loginOfEvent.optional(),
+    /** All of them. */
+    templateSecrets: z.array(templateSecret).optional(),
     options: optionsOfEvent.optional(),
   }),
   z.object({ type: z.literal('destination_enabled'), ...head }),
@@ -97,6 +101,7 @@ const destinationEvents = [
     sharedSecret: sealedSecret.optional(),
     earlierSecret: sealedSecret.optional(),
     login: loginOfEvent.optional(),
+    templateSecrets: z.array(templateSecret).optional(),
     headers: z.array(z.object({ urlId: z.string(), name: z.string(), value: sealedSecret })),
   }),
   /** `until` is null for a pause without an end. */
@@ -237,6 +242,7 @@ export function changeBy(state: SettingsState, event: SingleEvent | TokenEvent):
         pause: null,
         endedPauses: [],
         login: editedLogin(noLogin, destination.login ?? {}),
+        templateSecrets: destination.templateSecrets ?? noTemplateSecrets,
         options: editOptions(defaultOptions, destination.options ?? {}),
       }
       return { of: 'destinations', value }
@@ -271,6 +277,9 @@ const newSource = ({ id, name, writeKey, enabled, ...options }: z.output<typeof 
   enabled,
 })
 
+/** The same one for all that have none. */
+const noTemplateSecrets: Destination['templateSecrets'] = []
+
 /** Long after the ledger has forgotten what they held. */
 const endedPausesKeptMs = 40 * 86_400_000
 
@@ -289,6 +298,7 @@ function changedDestination(destination: Destination, event: DestinationChange):
           earlierSecret: event.earlierSecret ?? null,
         }),
         login: editedLogin(destination.login, event.login ?? {}),
+        templateSecrets: event.templateSecrets ?? destination.templateSecrets,
         options: editOptions(destination.options, event.options ?? {}),
       }
     case 'secrets_resealed':

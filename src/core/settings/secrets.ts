@@ -5,9 +5,11 @@ import {
   headerPlace,
   loginPlace,
   sharedSecretPlace,
+  templateSecretPlace,
   type Destination,
   type SealedSecret,
   type SecretPlace,
+  type TemplateSecret,
 } from './settings.ts'
 
 /** A destination's resealed secrets. What is undefined stays as it is. */
@@ -15,6 +17,8 @@ export interface ResealedPlaces {
   sharedSecret?: SealedSecret | undefined
   earlierSecret?: SealedSecret | undefined
   login?: LoginChange | undefined
+  /** All of them, where any was resealed. */
+  templateSecrets?: TemplateSecret[] | undefined
   headers: { urlId: string; name: string; value: SealedSecret }[]
 }
 
@@ -31,11 +35,12 @@ export function activeSecrets({ sharedSecret, earlierSecret }: Secrets): SealedS
 
 /** Everything of a destination that is kept encrypted, each with its place. */
 export function placedSecrets(destination: Destination): { place: SecretPlace; sealed: SealedSecret }[] {
-  const { id, urls, login, options } = destination
+  const { id, urls, login, templateSecrets, options } = destination
   const owner = { id, tokenUrl: options.oauthTokenUrl }
   return [
     ...activeSecrets(destination).map((sealed) => ({ place: sharedSecretPlace(id), sealed })),
     ...loginSecrets(login).map(({ name, sealed }) => ({ place: loginPlace(owner, name), sealed })),
+    ...templateSecrets.map((each) => ({ place: templateSecretPlace(id, each), sealed: each.value })),
     ...urls.flatMap(({ url, headers }) =>
       headers.map(({ name, value }) => ({ place: headerPlace(id, url, name), sealed: value })),
     ),
@@ -134,10 +139,16 @@ export function resealedPlaces(
   const owner = { id, tokenUrl: destination.options.oauthTokenUrl }
   const login = resealedLogin(destination.login, (name, sealed) => to(loginPlace(owner, name), sealed))
   const shared = sharedSecretPlace(id)
+  const templateSecrets = destination.templateSecrets.map((each) => {
+    const value = to(templateSecretPlace(id, each), each.value)
+    return value ? { ...each, value } : each
+  })
+  const isTemplateSecret = templateSecrets.some((each, at) => each !== destination.templateSecrets[at])
   const places: ResealedPlaces = {
     sharedSecret: to(shared, destination.sharedSecret),
     earlierSecret: to(shared, destination.earlierSecret),
     ...(login && { login }),
+    ...(isTemplateSecret && { templateSecrets }),
     headers: destination.urls.flatMap((url) =>
       url.headers.flatMap(({ name, value }) => {
         const sealed = to(headerPlace(id, url.url, name), value)
@@ -145,7 +156,8 @@ export function resealedPlaces(
       }),
     ),
   }
-  const isAny = places.sharedSecret || places.earlierSecret || login || places.headers.length > 0
+  const { sharedSecret, earlierSecret, headers } = places
+  const isAny = sharedSecret || earlierSecret || login || isTemplateSecret || headers.length > 0
   return isAny ? places : null
 }
 
@@ -155,6 +167,7 @@ export function withResealed(destination: Destination, places: ResealedPlaces): 
     sharedSecret: places.sharedSecret ?? destination.sharedSecret,
     earlierSecret: places.earlierSecret ?? destination.earlierSecret,
     login: editedLogin(destination.login, places.login ?? {}),
+    templateSecrets: places.templateSecrets ?? destination.templateSecrets,
     urls: destination.urls.map((url) => ({
       ...url,
       headers: url.headers.map((header) => {

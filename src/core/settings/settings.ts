@@ -45,6 +45,12 @@ export const loginPlace = (
       : ['login', name, id],
   )
 
+/** It goes to the origins of the destination's URLs, and must not come out at others. */
+export const templateSecretPlace = (
+  destinationId: string,
+  { name, origins }: Pick<TemplateSecret, 'name' | 'origins'>,
+): SecretPlace => JSON.stringify(['template-secret', name, destinationId, ...origins])
+
 /** What may be shown of a certificate, whose text is kept encrypted. */
 export const certificateFacts = z.object({
   subject: z.string(),
@@ -71,6 +77,15 @@ export const loginSettings = z.object({
 export type Login = z.output<typeof loginSettings>
 export type LoginName = keyof Login
 export const loginNames = Object.keys(loginSettings.shape) as LoginName[]
+
+/** What `${secret.NAME}` stands for in the templates of a destination. */
+export const templateSecret = z.object({
+  name: z.string(),
+  /** That requests went to when it was set. */
+  origins: z.array(z.string()),
+  value: sealedSecret,
+})
+export type TemplateSecret = z.output<typeof templateSecret>
 
 /** Most destinations have this one. */
 export const noLogin: Login = Object.freeze({
@@ -123,6 +138,7 @@ export interface Destination {
   /** Still active beside it, until receivers know the newest; never without one. */
   earlierSecret: SealedSecret | null
   login: Login
+  templateSecrets: readonly TemplateSecret[]
   options: DestinationOptions
   enabled: boolean
   /** Its calls are held meanwhile: they finish without an attempt and are replayed after the pause. */

@@ -2,6 +2,7 @@ import type { ValueExpression } from '../expression/call-expression.ts'
 import type { Run } from '../expression/evaluation.ts'
 import { quoted } from '../json/quoted.ts'
 import { isObject, parseJson, rawJSON } from '../json/parse-json.ts'
+import { jsonWithoutMarks, secretIn, withoutMarks } from './secret-holes.ts'
 import {
   absent,
   hasHoles,
@@ -28,6 +29,8 @@ type Write = (run: Run) => string | null
 export interface BodyTemplate {
   /** Every hole, in the order in which they stand. */
   readonly holes: readonly ValueExpression[]
+  /** Names of the secrets in it, each once. In what it renders marks stand for them. */
+  readonly secrets: readonly string[]
   /** The JSON. Throws Unrenderable. */
   render(run: Run): string
 }
@@ -46,18 +49,27 @@ export function compileBody(
   } catch (error) {
     return refused(`is not JSON: ${(error as Error).message}`)
   }
-  const compiler = new Compiler()
-  const write = compiler.write(document)
+  const compiler = new Compiler(false)
+  const plain = compiler.write(document)
   const [fault] = compiler.faults
   if (fault !== undefined) return refused(fault)
   if (compiler.holes.length > maxHoles)
     return refused(`has ${compiler.holes.length} holes, at most ${maxHoles} are allowed`)
-  return { body: { holes: compiler.holes, render: (run) => write(run) ?? 'null' }, fault: null }
+  const { holes } = compiler
+  const secrets = [...new Set(holes.flatMap((hole) => secretIn(hole.text) ?? []))]
+  const write = secrets.length === 0 ? plain : new Compiler(true).write(document)
+  return { body: { holes, secrets, render: (run) => write(run) ?? 'null' }, fault: null }
 }
 
 class Compiler {
   readonly faults: string[] = []
   readonly holes: ValueExpression[] = []
+  readonly #hasSecrets: boolean
+
+  /** @param hasSecrets then no value of a call may look as what stands for one */
+  constructor(hasSecrets: boolean) {
+    this.#hasSecrets = hasSecrets
+  }
 
   write(value: unknown): Write {
     if (Array.isArray(value)) return listOf((value as unknown[]).map((item) => this.write(item)))
@@ -92,13 +104,19 @@ class Compiler {
     }
     this.holes.push(...holesOf(template))
     const hole = onlyHoleOf(template)
-    if (hole === null) return (run) => quoted(filled(template, run))
+    const clean = this.#hasSecrets
+    if (hole === null) return (run) => quoted(filled(template, run, clean))
     const { written } = hole
     const evaluated: Write = (run) => {
       const value = valueOf(hole, run)
       return value === absent ? null : jsonText(hole, value, run)
     }
-    return written === null ? evaluated : (run) => written(run) ?? evaluated(run)
+    const write: Write = written === null ? evaluated : (run) => written(run) ?? evaluated(run)
+    if (!clean || secretIn(hole.text) !== null) return write
+    return (run) => {
+      const json = write(run)
+      return json === null ? null : jsonWithoutMarks(json)
+    }
   }
 }
 
@@ -109,8 +127,14 @@ function listOf(items: readonly Write[]): Write {
   }
 }
 
-function filled({ parts }: TextTemplate, run: Run): string {
+function filled({ parts }: TextTemplate, run: Run, clean: boolean): string {
   let text = ''
-  for (const part of parts) text += typeof part === 'string' ? part : textOf(part, valueOf(part, run), run)
+  for (const part of parts) {
+    if (typeof part === 'string') text += part
+    else {
+      const value = textOf(part, valueOf(part, run), run)
+      text += clean && secretIn(part.text) === null ? withoutMarks(value) : value
+    }
+  }
   return text
 }

@@ -10,6 +10,7 @@ import { compileBody, type BodyTemplate } from './body-template.ts'
 import { formOf } from './form.ts'
 import { fullBody } from './full-body.ts'
 import { filledPath, parseRequestUrl } from './request-url.ts'
+import { secretHole, secretIn, withSecretsIn } from './secret-holes.ts'
 import {
   absent,
   attemptHole,
@@ -21,6 +22,7 @@ import {
   valueIn,
   Unrenderable,
   valueOf,
+  type Fillable,
   type Filled,
   type TextTemplate,
 } from './text-template.ts'
@@ -28,7 +30,7 @@ import {
 /** What one call's requests to a destination are made of. */
 export interface Rendered {
   body: string
-  /** Null where neither URLs nor headers have holes. */
+  /** Null where neither URLs nor headers have holes, and the body has no secrets. */
   filled: Filled | null
 }
 
@@ -58,10 +60,12 @@ export class Shape {
   readonly #bodies: ReadonlyMap<string, BodyTemplate>
   readonly #isFull: boolean
   readonly #isForm: boolean
-  readonly #paths: readonly TextTemplate[]
+  readonly #paths: readonly Fillable[]
   readonly #pathHoles: readonly ValueExpression[]
   readonly #headerHoles: readonly ValueExpression[]
   readonly #fills: boolean
+  /** Of all of its bodies. */
+  readonly secrets: readonly string[]
   /** Nothing of it depends on the destination: what is rendered for one such is for all. */
   readonly isCommon: boolean
 
@@ -82,8 +86,11 @@ export class Shape {
     this.#bodies = new Map(Object.entries(options.body ?? {}).map(([type, text]) => [type, bodyOf(text)]))
     this.#isFull = options.format === 'full'
     this.#isForm = options.contentType === 'form'
-    this.#paths = urls.flatMap(({ url }) => pathOf(url) ?? [])
-    this.#pathHoles = distinct(this.#paths.flatMap(holesOf))
+    this.secrets = [...new Set([...this.#bodies.values()].flatMap((body) => body.secrets))]
+    const paths = urls.flatMap(({ url }) => pathOf(url) ?? [])
+    // No secret is "." or "..".
+    this.#paths = paths.map((path) => withSecretsIn(path, (name) => name))
+    this.#pathHoles = distinct(paths.flatMap(holesOf))
     this.#headerHoles = distinct(
       urls.flatMap(({ headers }) => headers.flatMap(({ holes = [] }) => holes.map(holeOf))),
     )
@@ -100,12 +107,16 @@ export class Shape {
     const left = this.#redaction === null ? call : redacted(call, this.#redaction)
     const template = this.#templateFor(call.type)
     if (template === undefined && !this.#fills)
-      return { body: this.#encoded(this.#ownBody(left)), filled: null }
+      return { body: this.#encoded(this.#ownBody(left), false), filled: null }
     const around = { delivery: { id: deliveryId }, destination: this.#about, sha256: this.#sha256 }
     const run = new Run(new CallValues(left), around)
     try {
       const body = template === undefined ? this.#ownBody(left) : template.render(run)
-      return { body: this.#encoded(body), filled: this.#filled(run) }
+      const secrets = template?.secrets ?? []
+      return {
+        body: this.#encoded(body, secrets.length > 0),
+        filled: withSecretNames(this.#filled(run), secrets),
+      }
     } catch (error) {
       throw error instanceof OutOfSteps ? new Unrenderable(tooManySteps) : error
     }
@@ -120,8 +131,8 @@ export class Shape {
     return this.#isFull && call.type !== 'delete' ? fullBody(call) : renderBody(call)
   }
 
-  #encoded(json: string): string {
-    return this.#isForm ? formOf(json) : json
+  #encoded(json: string, hasSecrets: boolean): string {
+    return this.#isForm ? formOf(json, hasSecrets) : json
   }
 
   #filled(run: Run): Filled | null {
@@ -165,9 +176,18 @@ function holeOf(text: string): ValueExpression {
   return holesOf(template)[0]!
 }
 
-const distinct = (holes: readonly ValueExpression[]): ValueExpression[] => [
-  ...new Map(holes.map((hole) => [hole.text, hole])).values(),
-]
+/** Those of a call. A secret is filled in when the request goes out, and its value is not known here. */
+const distinct = (holes: readonly ValueExpression[]): ValueExpression[] =>
+  [...new Map(holes.map((hole) => [hole.text, hole])).values()].filter(({ text }) => secretIn(text) === null)
+
+/**
+ * Which secrets the body has travels with it: only these are filled in, so that in a body that was made without any nothing is
+ * taken for one.
+ */
+const withSecretNames = (filled: Filled | null, secrets: readonly string[]): Filled | null =>
+  secrets.length === 0
+    ? filled
+    : [...(filled ?? []), ...secrets.map((name) => ({ hole: secretHole(name), value: '' }))]
 
 /** What is wrong with the template of a body, one phrase a fault. */
 export function bodyFaults(text: string): string[] {

@@ -1,6 +1,7 @@
 import { compileValue, reasonOf, type ValueExpression } from '../expression/call-expression.ts'
 import { FaultCode, isFault, type Run } from '../expression/evaluation.ts'
 import { jsonOf } from '../expression/json-text.ts'
+import { marked, secretIn } from './secret-holes.ts'
 
 /** Text with holes: `order ${call.properties.id}`. `$${` stands for `${`. */
 export interface TextTemplate {
@@ -8,7 +9,10 @@ export interface TextTemplate {
   readonly parts: readonly (string | ValueExpression)[]
 }
 
-/** What stands in the holes of URLs and headers, by the text of the expression. It travels with a delivery, as its body does. */
+/**
+ * What stands in the holes of URLs and headers, by the text of the expression, and the holes of secrets in the body, without
+ * their values. It travels with a delivery, as its body does.
+ */
 export type Filled = readonly { readonly hole: string; readonly value: string }[]
 
 /** Undefined where the call has no such value, or the hole was not there when it was rendered. */
@@ -41,7 +45,7 @@ export function parseTemplate(
     }
     const end = endOfHole(text, next + 2)
     if (end < 0) return { template: null, fault: 'a hole that begins with ${ is not closed with }' }
-    const { expression, fault } = compileValue(text.slice(next + 2, end).trim())
+    const { expression, fault } = compileHole(text.slice(next + 2, end).trim())
     if (fault !== null) return { template: null, fault: `the hole ${text.slice(next, end + 1)}: ${fault}` }
     literal += text.slice(at, next)
     if (literal !== '') parts.push(literal)
@@ -53,6 +57,23 @@ export function parseTemplate(
   if (literal !== '' || parts.length === 0) parts.push(literal)
   return { template: { parts }, fault: null }
 }
+
+/** A hole that is a secret has no value yet: only what stands for it, until a request goes out. */
+function compileHole(text: string): ReturnType<typeof compileValue> {
+  const name = secretIn(text)
+  if (name === null) {
+    const compiled = compileValue(text)
+    const { fault } = compiled
+    return fault === null || !/: Unknown variable: secret$/.test(fault)
+      ? compiled
+      : { expression: null, fault: `${fault}; ${secretForm}` }
+  }
+  const evaluate = () => marked(name)
+  return { expression: { text, field: null, evaluate, written: null }, fault: null }
+}
+
+const secretForm =
+  'a secret is a hole by itself, ${secret.NAME}, with a name of 1-64 letters, digits and _, and part of no expression'
 
 /** Where its `}` is, beside those of maps and within texts; -1 where there is none. */
 function endOfHole(text: string, from: number): number {

@@ -2,7 +2,14 @@ import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { CallFilter } from '../../core/call/filter.ts'
 import { destinationFault, headerFault } from '../../core/settings/destination-rules.ts'
 import { createHash, createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
-import { batchBody, type BatchTerms } from '../../core/shape/batch.ts'
+import { batchBody, batchedBytes, type BatchTerms } from '../../core/shape/batch.ts'
+import {
+  bodyWithSecrets,
+  missingSecret,
+  secretHole,
+  secretsOf,
+  withSecretsIn,
+} from '../../core/shape/secret-holes.ts'
 import { documentsShape, type Shape } from '../../core/shape/shape.ts'
 import { parseRequestUrl } from '../../core/shape/request-url.ts'
 import { hasHoles, parseTemplate, Unrenderable, type Fillable } from '../../core/shape/text-template.ts'
@@ -11,11 +18,13 @@ import { strictTermsOf, type StrictTerms } from '../../core/ordering/strict-term
 import { defaultOptions } from '../../core/settings/destination-options.ts'
 import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
+import { isForOrigins, templateSecretFaults } from '../../core/settings/template-secrets.ts'
 import {
   headerPlace,
   loginPlace,
   noLogin,
   sharedSecretPlace,
+  templateSecretPlace,
   type SecretPlace,
   type Destination,
   type Endpoint,
@@ -60,11 +69,15 @@ export class DestinationRuntime {
   order: StrictOrder | null = null
   /** How long a call is waited for then. */
   strictTerms: StrictTerms = defaultStrictTerms
+  /** As the settings have them, whether or not they could be opened. */
+  secretNames: ReadonlySet<string> = noNames
   readonly #idSuffix: string
   /** Null without a shared secret. */
   #bodySigner: BodySigner | null = null
   /** Null unless the headers of Standard Webhooks are sent. */
   #signer: StandardSigner | null = null
+  /** Null where it has none: its bodies are sent as they are. */
+  #templateSecrets: TemplateSecrets | null = null
   #endpoints: readonly EndpointQueue[] = []
   #endpointIds: readonly string[] = []
 
@@ -105,18 +118,26 @@ export class DestinationRuntime {
   }
 
   /** @param secrets the active ones, the newest first: that one signs X-Signature */
-  setSecrets(secrets: readonly string[], standardWebhooks: boolean): void {
+  setSecrets(
+    secrets: readonly string[],
+    standardWebhooks: boolean,
+    templateSecrets: TemplateSecrets = noSecrets,
+  ): void {
+    this.#templateSecrets = templateSecrets.size === 0 ? null : templateSecrets
     const [newest] = secrets
     this.#bodySigner = newest === undefined ? null : new BodySigner(newest)
     this.#signer = standardWebhooks && newest !== undefined ? new StandardSigner(secrets) : null
   }
 
   /**
-   * The signature is the lowercase hex HMAC-SHA1 of the body's bytes; null without a shared secret.
+   * The signature is the lowercase hex HMAC-SHA1 of the body's bytes; null without a shared secret. The secrets of the
+   * moment are filled in before: what a retry waits with has none.
    *
    * @param attempt of the delivery, from 1
    */
-  sign({ id, body, filled = null }: Delivery, traceparent: string | null, attempt: number): SignedRequest {
+  sign(delivery: Delivery, traceparent: string | null, attempt: number): SignedRequest {
+    const { id, filled = null } = delivery
+    const body = this.#bodyOf(delivery)
     return {
       body,
       filled,
@@ -128,6 +149,21 @@ export class DestinationRuntime {
     }
   }
 
+  #bodyOf(delivery: Pick<Delivery, 'body' | 'filled'>): Uint8Array {
+    return this.#templateSecrets === null ? delivery.body : bodyToSend(delivery, this.#templateSecrets)
+  }
+
+  /** What it takes of a batch. */
+  batchedBytes(delivery: Delivery): number {
+    return batchedBytes(this.#bodyOf(delivery))
+  }
+
+  /** Why what was rendered before can be sent no more: the secret that its body names was taken away. */
+  lacking({ filled }: Pick<Delivery, 'filled'>): Unrenderable | null {
+    const name = filled === null ? null : missingSecret(filled, this.secretNames)
+    return name === null ? null : new Unrenderable(`${secretHole(name)}: there is no such secret any more`)
+  }
+
   #signatureOf(body: Uint8Array): string | null {
     return this.#bodySigner === null ? null : this.#bodySigner.sign(body)
   }
@@ -135,7 +171,7 @@ export class DestinationRuntime {
   /** One request for all of them, signed as a whole. */
   signBatch(deliveries: readonly Delivery[], format: BatchTerms['format']): SignedRequest {
     const body = batchBody(
-      deliveries.map((delivery) => delivery.body),
+      deliveries.map((delivery) => this.#bodyOf(delivery)),
       format,
     )
     return {
@@ -151,6 +187,25 @@ export class DestinationRuntime {
 export const batchKey = (ids: readonly string[]): string =>
   hash('sha256', JSON.stringify(ids), 'hex').slice(0, 32)
 
+/** What `${secret.NAME}` stands for, by the name. */
+export type TemplateSecrets = ReadonlyMap<string, string>
+const noSecrets: TemplateSecrets = new Map()
+const noNames: ReadonlySet<string> = new Set()
+
+/**
+ * The body with the secrets that it names. One that was taken away a moment ago leaves its name, as it lies in the topics: what
+ * waits in a tier is looked at before (`lacking`).
+ */
+export function bodyToSend(
+  { body, filled }: Pick<Delivery, 'body' | 'filled'>,
+  secrets: TemplateSecrets,
+): Uint8Array {
+  const names = secretsOf(filled)
+  if (names.length === 0) return body
+  const named = new Map([...secrets].filter(([name]) => names.includes(name)))
+  return Buffer.from(bodyWithSecrets(Buffer.from(body).toString(), named))
+}
+
 export type OpenSecret = (sealed: SealedSecret, place: SecretPlace) => string
 
 /**
@@ -161,48 +216,85 @@ export type OpenSecret = (sealed: SealedSecret, place: SecretPlace) => string
 export function setUp(
   destination: Destination,
   open: OpenSecret,
-): { secrets: readonly string[]; targets: ReadonlyMap<string, WebhookTarget> } {
+): {
+  secrets: readonly string[]
+  templateSecrets: TemplateSecrets
+  targets: ReadonlyMap<string, WebhookTarget>
+} {
   const fault = destinationFault(destination)
   if (fault !== null) throw new Error(fault)
   const { id, urls } = destination
   const secrets = activeSecrets(destination).map((sealed) => open(sealed, sharedSecretPlace(id)))
+  const templateSecrets = openedTemplateSecrets(destination, open)
   const targets = new Map(
-    urls.map((endpoint) => [endpoint.id, targetOf(destination, endpoint, secrets, open)]),
+    urls.map((endpoint) => [
+      endpoint.id,
+      targetOf(destination, endpoint, { secrets, templateSecrets }, open),
+    ]),
   )
-  return { secrets, targets }
+  return { secrets, templateSecrets, targets }
+}
+
+/** Throws as `setUp`. */
+export function openedTemplateSecrets(
+  { id, urls, templateSecrets }: Pick<Destination, 'id' | 'urls' | 'templateSecrets'>,
+  open: OpenSecret,
+): TemplateSecrets {
+  if (templateSecrets.length === 0) return noSecrets
+  return new Map(
+    templateSecrets.map((secret) => {
+      const { name } = secret
+      if (!isForOrigins(secret, urls)) throw new Error(`its secret "${name}" was set for another host`)
+      const text = open(secret.value, templateSecretPlace(id, secret))
+      const [fault] = templateSecretFaults(text)
+      if (fault !== undefined) throw new Error(`its secret "${name}" ${fault}`)
+      return [name, text]
+    }),
+  )
+}
+
+function secretFor(hole: string, secrets: TemplateSecrets): string {
+  const text = secrets.get(hole)
+  if (text === undefined) throw new Error(`it names ${secretHole(hole)}, and has no such secret`)
+  return text
 }
 
 /** Throws as `setUp`. */
 export function targetOf(
   { id, options, login }: Pick<Destination, 'id' | 'options' | 'login'>,
   { url, headers }: Endpoint,
-  secrets: readonly string[],
+  { secrets, templateSecrets }: { secrets: readonly string[]; templateSecrets: TemplateSecrets },
   open: OpenSecret,
 ): WebhookTarget {
   // Without a prototype: a header may have any name, `__proto__` too.
   const opened = Object.create(null) as Record<string, string>
   const withHoles: FilledHeader[] = []
   for (const { name, value: sealed, holes = [] } of headers) {
-    const value = open(sealed, headerPlace(id, url, name))
-    const fault = headerFault(name, value)
+    const text = open(sealed, headerPlace(id, url, name))
+    const template = holes.length === 0 ? null : (parseTemplate(text).template ?? { parts: [] })
+    const value = template && withSecretsIn(template, (hole) => secretFor(hole, templateSecrets))
+    const fixed = value === null ? text : value.parts.every(isText) ? value.parts.join('') : null
+    const fault = headerFault(name, fixed ?? text)
     if (fault !== null) throw new Error(fault)
-    if (holes.length === 0) opened[name] = value
-    else withHoles.push({ name, value: fillable(parseTemplate(value).template ?? { parts: [] }) })
+    if (fixed !== null) opened[name] = fixed
+    else withHoles.push({ name, value: fillable(value!) })
   }
   const parsed = hasHoles(url) ? parseRequestUrl(url)!.url! : null
-  const path = parsed?.path ?? null
+  // It stays beside the URL also where nothing of it is of the call: the URL is shown.
+  const path =
+    parsed?.path && withSecretsIn(parsed.path, (hole) => encodeURIComponent(secretFor(hole, templateSecrets)))
   const { method, proxy, batch, batchFormat } = options
   const contentType = batch !== null && batchFormat === 'lines' ? 'lines' : options.contentType
   return {
     url: parsed?.base.href ?? url,
     headers: opened,
-    secrets,
+    secrets: [...secrets, ...templateSecrets.values()],
     method,
     contentType,
     proxy,
     tls: tlsOf(id, login, open),
     oauth: oauthOf(id, options, login, open),
-    path: path && fillable(path),
+    path: path ? fillable(path) : null,
     withHoles,
   }
 }
@@ -230,6 +322,8 @@ function oauthOf(
   const clientSecret = open(oauthClientSecret, loginPlace({ id: owner, tokenUrl }, 'oauthClientSecret'))
   return { owner, tokenUrl, clientId, clientSecret, clientAuth, scope, audience }
 }
+
+const isText = (part: Fillable['parts'][number]): part is string => typeof part === 'string'
 
 /** Without what evaluates it, so that two of them can be compared. */
 const fillable = ({ parts }: Fillable): Fillable => ({

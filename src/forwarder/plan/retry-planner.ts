@@ -300,6 +300,13 @@ export class RetryPlanner implements Planner {
       settler.expire(take(), key, retry)
       return null
     }
+    const lacking = endpoints.length > 0 ? destination.lacking(retry) : null
+    if (lacking) {
+      const pending = catchUp.since(partition.fetchedAt)
+      if (pending) return { kind: 'pending', settled: pending }
+      settler.unrenderable(take(), key, retry, lacking)
+      return null
+    }
     // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
     const isOwnDue = isOwnAttemptDue(retry, Date.now(), policy)
     const isDeferred =

@@ -217,6 +217,7 @@ export class Routing {
       endpoint.use(clients?.get(endpoint.id) ?? null)
     }
     const terms = strictTermsOf(options)
+    const secretNames = new Set(destination.templateSecrets.map(({ name }) => name))
     const set = (runtime: DestinationRuntime, its: readonly EndpointQueue[]) => {
       runtime.endpoints = its
       runtime.batch = batch
@@ -225,6 +226,7 @@ export class Routing {
       runtime.policy = policy
       runtime.order = options.order === 'strict' ? this.#parts.order : null
       runtime.strictTerms = terms
+      runtime.secretNames = secretNames
     }
     set(whole, endpoints)
     for (const [urlId, runtime] of perUrl) {
@@ -254,7 +256,11 @@ export class Routing {
     try {
       // Also where nothing can be sent: what waits meanwhile is rendered.
       for (const runtime of runtimes) runtime.shape = shapeOf(destination, sha256, runtime.urlId)
-      const { secrets, targets } = setUp(destination, this.#parts.openSecret)
+      const { secrets, templateSecrets, targets } = setUp(destination, this.#parts.openSecret)
+      for (const { shape } of runtimes)
+        for (const name of shape.secrets)
+          if (!templateSecrets.has(name))
+            throw new Error(`its body names secret.${name}, and it has none such`)
       const filter = callFilter(options)
       const clients = new Map<string, OpenTarget>()
       for (const [urlId, webhook] of targets) {
@@ -268,7 +274,7 @@ export class Routing {
         clients.set(urlId, { webhook, client })
       }
       for (const runtime of runtimes) {
-        runtime.setSecrets(secrets, options.standardWebhooks)
+        runtime.setSecrets(secrets, options.standardWebhooks, templateSecrets)
         runtime.filter = filter
         runtime.passesTraceContext = options.traceContext
       }

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import { batchesScanned } from '../../core/pacing/limits.ts'
-import { batchedBytes, mostBatched, type BatchTerms } from '../../core/shape/batch.ts'
+import { mostBatched, type BatchTerms } from '../../core/shape/batch.ts'
 import type { DestinationLimiter } from '../destination-limits.ts'
 import type { Attempt } from './active-delivery.ts'
 import type { AttemptQueues } from './endpoint-admission.ts'
@@ -116,11 +116,12 @@ export class Batches {
       }
       looked.push(attempt)
       const [first = attempt] = attempts
-      const { body } = attempt.active.delivery
-      const fits = attempt === first || (attempt.most === first.most && length + batchedBytes(body) <= bytes)
+      const { destination, delivery } = attempt.active
+      const its = destination.batchedBytes(delivery)
+      const fits = attempt === first || (attempt.most === first.most && length + its <= bytes)
       if (fate === 'send' && fits) {
         attempts.push(attempt)
-        length += batchedBytes(body)
+        length += its
         most = Math.min(size, attempt.most)
         isFull = attempts.length === most || length >= bytes
       } else {

@@ -7,9 +7,10 @@ import {
   type DeadLetterKind,
   type DeadLetterTerms,
 } from '../../core/delivery/dead-letter-filter.ts'
-import type { DeadLetter, Origin } from '../../core/delivery/delivery.ts'
+import type { DeadLetter, Delivery, Origin } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { isoOf, isoOrNull } from '../../core/duration.ts'
+import { bodyForPeople, secretsOf } from '../../core/shape/secret-holes.ts'
 import { PostriderError } from '../../errors.ts'
 import type { StatisticsStore } from '../statistics/series.ts'
 
@@ -118,7 +119,7 @@ export function jsonOf(stored: StoredDeadLetter): object {
     delivery: delivery && {
       ...delivery,
       origin: placeOf(delivery.origin),
-      body: jsonBytes(delivery.body),
+      body: shownBody(delivery),
       firstAttemptAt: isoOrNull(delivery.firstAttemptAt),
       firstScheduledAt: isoOrNull(delivery.firstScheduledAt),
       notBefore: isoOrNull(delivery.notBefore),
@@ -133,6 +134,12 @@ export function jsonOf(stored: StoredDeadLetter): object {
     raw: raw && jsonBytes(raw),
     rawKey: rawKey && jsonBytes(rawKey),
   }
+}
+
+/** With the names of the secrets that it is sent with. */
+function shownBody({ body, filled }: Delivery): object {
+  const text = secretsOf(filled).length === 0 ? null : textOf(body)
+  return text === null ? jsonBytes(body) : { text: bodyForPeople(text) }
 }
 
 const placeOf = (origin: Origin): object => ({ ...origin, appendedAt: isoOrNull(origin.appendedAt) })

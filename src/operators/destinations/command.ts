@@ -44,6 +44,9 @@ export function pageOf(view: DestinationView): string {
     ],
     ...(earlierSecret ? [['', `fingerprint ${earlierSecret.fingerprint}, still active`] as const] : []),
     ...loginLines(view),
+    ...view.templateSecrets.map(
+      ({ name, fingerprint }) => [`secret.${name}`, `fingerprint ${fingerprint}`] as const,
+    ),
     ...optionNames.flatMap((name) => optionLines(name, view[name])),
     ...view.urls.flatMap(({ number, id, url, headers, goneAt }): Line[] => [
       [`URL ${number}`, `${url} (id ${id})`],
@@ -153,6 +156,8 @@ export interface EndpointFlags {
   clientKeyFile?: string
   caFile?: string | false
   oauthClientSecretFile?: string
+  templateSecret?: string[]
+  removeTemplateSecret?: string[]
 }
 
 /** The flags that carry secrets; `create` and `update` have them alike. */
@@ -231,6 +236,28 @@ function givenLogin(flags: EndpointFlags) {
     oauthClientSecret: file(oauthClientSecretFile, '--oauth-client-secret-file'),
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+}
+
+const templateSecretFlag = () =>
+  repeatable(
+    '--template-secret <secret>',
+    'what ${secret.NAME} stands for in its body, headers and URLs, as "NAME=file", less the line’s end; repeatable',
+  )
+
+/** Secrets of templates to set and to take away, as a request has them. Throws `usage`, without repeating a flag. */
+function givenTemplateSecrets({ templateSecret = [], removeTemplateSecret = [] }: EndpointFlags) {
+  const set = templateSecret.map((text, index): [string, string] => {
+    const at = text.indexOf('=')
+    if (at < 1)
+      throw usageError(
+        `--template-secret takes "NAME=file", such as "key=key.txt"; the ${ordinal(index + 1)} one is not of that form`,
+      )
+    return [text.slice(0, at), contentOf(text.slice(at + 1), '--template-secret')]
+  })
+  const all = [...set, ...removeTemplateSecret.map((name): [string, null] => [name, null])]
+  const again = all.find(([name], index) => all.findIndex(([other]) => other === name) < index)
+  if (again) throw usageError(`the secret ${JSON.stringify(again[0])} of templates is given twice`)
+  return all.length > 0 ? { templateSecrets: Object.fromEntries(all) } : {}
 }
 
 /** The flags for changing from one shared secret to another; only `update` has them. */
@@ -341,6 +368,7 @@ const names = {
   clientKey: '--client-key-file',
   ca: '--ca-file',
   oauthClientSecret: '--oauth-client-secret-file',
+  templateSecrets: '--template-secret',
 }
 
 const page: CommandShape = { text: (view: DestinationView) => pageOf(view) }
@@ -350,11 +378,12 @@ const create: CommandShape = {
   names,
   addFlags(command) {
     addLoginFlags(addSecretFlags(command.addOption(urlFlag().makeOptionMandatory())))
+    command.addOption(templateSecretFlag())
   },
   read(options) {
     const flags = options as UrlFlags
     const urls = urlsOf(flags.url!, givenHeaders(flags))
-    const body = { urls, ...givenSecrets(flags), ...givenLogin(flags) }
+    const body = { urls, ...givenSecrets(flags), ...givenLogin(flags), ...givenTemplateSecrets(flags) }
     return () => ({ body })
   },
 }
@@ -369,11 +398,14 @@ const update: CommandShape = {
     )
     addSecretFlags(command.addOption(urlFlag()).addOption(removeHeader))
     addNoLoginFlags(addLoginFlags(addRotationFlags(command)))
+    command
+      .addOption(templateSecretFlag())
+      .addOption(repeatable('--remove-template-secret <name>', 'takes one away; repeatable'))
   },
   read(options, [id]) {
     const flags = options as UrlFlags
     const headers = givenHeaders(flags)
-    const secrets = { ...givenSecrets(flags), ...givenLogin(flags) }
+    const secrets = { ...givenSecrets(flags), ...givenLogin(flags), ...givenTemplateSecrets(flags) }
     return ({ settings: { state } }: CommandSession) => {
       if (headers.length === 0 && flags.url === undefined) return { body: secrets }
       // Headers go by the number of their URL: the URLs must be those that they were counted in.

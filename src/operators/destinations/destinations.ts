@@ -73,6 +73,9 @@ export const destinationSchema = z
     clientKey: shownSecret.nullable().describe('The key of that certificate.'),
     ca: shownCertificates.nullable().describe('Whom its requests trust beside all others.'),
     oauthClientSecret: shownSecret.nullable().describe('Of `oauthClientId`.'),
+    templateSecrets: z
+      .array(z.object({ name: z.string(), ...shownSecret.shape }))
+      .describe('What `${secret.NAME}` stands for in its body, headers and URLs.'),
     ...optionsShape,
     urls: z.array(
       z.object({
@@ -109,6 +112,7 @@ function destinationView(
     clientKey: login.clientKey && shownOf(login.clientKey),
     ca: login.ca && certificatesOf(login.ca),
     oauthClientSecret: login.oauthClientSecret && shownOf(login.oauthClientSecret),
+    templateSecrets: destination.templateSecrets.map(({ name, value }) => ({ name, ...shownOf(value) })),
     ...options,
     urls: destination.urls.map((url, index) => ({
       number: index + 1,

@@ -13,10 +13,11 @@ import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
 import { parseDuration } from '../../core/duration.ts'
 import { rateOf } from '../../core/pacing/token-bucket.ts'
-import type { HeaderEdit, SettingsCommand } from '../../core/settings/commands.ts'
+import type { HeaderEdit, SettingsCommand, TemplateSecretEdit } from '../../core/settings/commands.ts'
 import { optionsShape, givenOptions, type OptionsEdit } from '../../core/settings/destination-options.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
 import { maxPemBytes } from '../../core/settings/login.ts'
+import { maxTemplateSecretLength, maxTemplateSecrets } from '../../core/settings/template-secrets.ts'
 import type { Destination, LoginName, SettingsAggregate } from '../../core/settings/settings.ts'
 import { decide } from '../../core/settings/decide.ts'
 import { evolve } from '../../core/settings/events.ts'
@@ -66,6 +67,8 @@ const loginGiven: Record<LoginName, z.ZodOptional<z.ZodNullable<z.ZodString>>> =
     .describe('Of `oauthClientId`, 1-1,024 bytes. Kept encrypted and never shown again.'),
 }
 
+const templateSecretText = z.string().max(maxTemplateSecretLength)
+
 const maxSources = 1_000
 /** A call of the tracking API has half of them. */
 const maxCallFields = 50
@@ -96,6 +99,13 @@ export const destinationCreate = z
       .describe('1-5. One that takes a call is enough, unless `deliverTo` is `every`.'),
     sharedSecret: z.string().nullable().optional().describe(secretText),
     ...loginGiven,
+    templateSecrets: z
+      .record(z.string(), templateSecretText)
+      .meta({ maxProperties: maxTemplateSecrets })
+      .optional()
+      .describe(
+        'What `${secret.NAME}` stands for in its body, headers and URLs, by the name: one line of printable ASCII. Kept encrypted and never shown again.',
+      ),
     ...optionsGiven.shape,
     enabled: z.boolean().default(true),
     anyKey,
@@ -134,6 +144,12 @@ export const destinationUpdate = z
       .describe('Becomes the newest, which signs X-Signature; the one before stays active beside it.'),
     removeSecrets: z.array(z.string()).max(maxRemoved).optional().describe('Fingerprints.'),
     ...loginGiven,
+    templateSecrets: z
+      .record(z.string(), templateSecretText.nullable())
+      // All that there are can be taken away, and as many be set.
+      .meta({ maxProperties: 2 * maxTemplateSecrets })
+      .optional()
+      .describe('Secrets of its templates to set; null takes one away; others stay as they are.'),
     ...optionsGiven.shape,
     anyKey,
   })
@@ -190,6 +206,7 @@ const updateFlags = {
   clientKey: null,
   ca: null,
   oauthClientSecret: null,
+  templateSecrets: null,
   enabled: '!disabled',
 } as const
 
@@ -317,6 +334,7 @@ export function creationOf(
     headers: headerEdits(urls, sealer),
     sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
     login: loginEdit(body, sealer, now()),
+    templateSecrets: templateSecretEdits(body, sealer),
     options: optionsEdit(body),
     enabled,
   } as const
@@ -324,6 +342,7 @@ export function creationOf(
     ...command,
     sharedSecret: command.sharedSecret?.fingerprint,
     login: Object.entries(command.login ?? {}).map(([name, value]) => [name, value?.fingerprint]),
+    templateSecrets: command.templateSecrets?.map(({ name, value }) => ({ name, value: value?.fingerprint })),
     headers: command.headers.map(({ value, ...header }) => ({ ...header, value: value?.fingerprint })),
   }
   return { command, asked, check: sealer.check }
@@ -350,6 +369,7 @@ function changeOf(
     ...(addSecret !== undefined && { addSecret: sealer.newSecret(addSecret) }),
     removeSecrets,
     login: loginEdit(body, sealer, now()),
+    templateSecrets: templateSecretEdits(body, sealer),
     options: optionsEdit(body),
   } as const
   return { command, check: sealer.check }
@@ -382,6 +402,18 @@ function headerEdits(
       value: value === null ? null : sealer.newSecret(value),
     })),
   )
+}
+
+/** Undefined where none is given. */
+function templateSecretEdits(
+  { templateSecrets = {} }: { templateSecrets?: Record<string, string | null> | undefined },
+  sealer: Sealer,
+): TemplateSecretEdit[] | undefined {
+  const edits = Object.entries(templateSecrets).map(([name, text]) => ({
+    name,
+    value: text === null ? null : sealer.newSecret(text),
+  }))
+  return edits.length > 0 ? edits : undefined
 }
 
 /** The options among the fields of a body. */

@@ -5,6 +5,7 @@ import type { WantedDestination, WantedSecret, WantedSettings } from '../../core
 import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
 import { givenOptions } from '../../core/settings/destination-options.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
+import { maxTemplateSecrets } from '../../core/settings/template-secrets.ts'
 import { defaultSourceOptions, editSourceOptions } from '../../core/settings/source-options.ts'
 import { loginNames, type LoginName } from '../../core/settings/settings.ts'
 import { computationCreate } from '../audiences/operations.ts'
@@ -37,6 +38,11 @@ const destination = destinationCreate
     sharedSecret: reference.nullable().optional(),
     earlierSecret: reference.nullable().optional(),
     ...loginReferences,
+    templateSecrets: z
+      .record(z.string(), reference)
+      .meta({ maxProperties: maxTemplateSecrets })
+      .optional()
+      .describe('All that it has.'),
     urls: z
       .array(
         z.strictObject({
@@ -75,9 +81,10 @@ const plainSecrets = ['sharedSecret', 'earlierSecret', ...loginNames] as const
 
 /** The variables that a file refers to, each with its place, such as `destinations.2.sharedSecret`. */
 export function variablesIn({ destinations }: SettingsFile): { field: string; variable: string }[] {
-  const references = destinations.flatMap(({ urls, ...destination }, index) =>
+  const references = destinations.flatMap(({ urls, templateSecrets = {}, ...destination }, index) =>
     [
       ...plainSecrets.map((field) => ({ field, text: destination[field] })),
+      ...Object.entries(templateSecrets).map(([name, text]) => ({ field: `templateSecrets.${name}`, text })),
       ...urls.flatMap(({ headers = {} }, at) =>
         Object.entries(headers).map(([name, text]) => ({ field: `urls.${at}.headers.${name}`, text })),
       ),
@@ -120,6 +127,7 @@ export function wantedSettings(file: SettingsFile, given: GivenVariables): Wante
     })),
     destinations: file.destinations.map((destination, index) => {
       const { id, name, enabled, sourceIds, urls, sharedSecret, earlierSecret, ...options } = destination
+      const { templateSecrets = {} } = destination
       return {
         ...{ id, name, enabled, sourceIds, options: givenOptions(options) },
         login: loginOf(destination, `destinations.${index}`),
@@ -129,6 +137,10 @@ export function wantedSettings(file: SettingsFile, given: GivenVariables): Wante
         })),
         sharedSecret: sharedSecret ? secret(sharedSecret) : null,
         earlierSecret: earlierSecret ? secret(earlierSecret) : null,
+        templateSecrets: Object.entries(templateSecrets).map(([name, text]) => ({
+          name,
+          value: secret(text),
+        })),
       }
     }),
     audiences: file.audiences,

@@ -194,7 +194,8 @@ const exportedSource = ({ id, name, writeKey, enabled, ...options }: Source): In
 })
 
 function exportedDestination(destination: Destination, variables: VariableNames): InFile<'destinations'> {
-  const { id, name, enabled, sourceIds, urls, sharedSecret, earlierSecret, options } = destination
+  const { id, name, enabled, sourceIds, urls, sharedSecret, earlierSecret, templateSecrets, options } =
+    destination
   const login = loginSecrets(destination.login).map(({ name: part }) => [
     part,
     referenceTo(variables.nameFor(id, variableParts[part])),
@@ -215,6 +216,14 @@ function exportedDestination(destination: Destination, variables: VariableNames)
     ...(sharedSecret && { sharedSecret: referenceTo(variables.nameFor(id)) }),
     ...(earlierSecret && { earlierSecret: referenceTo(variables.nameFor(id, 'earlier')) }),
     ...(Object.fromEntries(login) as { [N in LoginName]?: string }),
+    ...(templateSecrets.length > 0 && {
+      templateSecrets: Object.fromEntries(
+        templateSecrets.map((secret) => [
+          secret.name,
+          referenceTo(variables.nameFor(id, 'template', secret.name)),
+        ]),
+      ),
+    }),
     ...differing(options, defaultOptions),
   }
 }

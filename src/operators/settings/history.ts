@@ -74,12 +74,17 @@ const planFields = ({ name, unknownEvents, removed, events }: TrackingPlan): Fie
 })
 
 function destinationFields(destination: Destination): Fields {
-  const { options, urls, sharedSecret, earlierSecret, login } = destination
+  const { options, urls, sharedSecret, earlierSecret, login, templateSecrets } = destination
   return {
-    ...without(destination, 'id', 'type', 'options', 'endedPauses', 'login'),
+    ...without(destination, 'id', 'type', 'options', 'endedPauses', 'login', 'templateSecrets'),
     sharedSecret: fingerprintOf(sharedSecret),
     earlierSecret: fingerprintOf(earlierSecret),
     ...Object.fromEntries(loginSecrets(login).map(({ name, sealed }) => [name, fingerprintOf(sealed)])),
+    ...(templateSecrets.length > 0 && {
+      templateSecrets: Object.fromEntries(
+        templateSecrets.map(({ name, value }) => [name, fingerprintOf(value)]),
+      ),
+    }),
     ...options,
     urls: urls.map(({ url, headers, goneAt }) => ({
       url,

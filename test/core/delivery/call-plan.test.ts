@@ -21,6 +21,7 @@ const destination = (
   sharedSecret: null,
   earlierSecret: null,
   login: noLogin,
+  templateSecrets: [],
   pause: null,
   endedPauses: [],
   options: { ...defaultOptions, ...options },

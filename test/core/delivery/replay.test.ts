@@ -16,6 +16,7 @@ const crm: Destination = {
   sharedSecret: null,
   earlierSecret: null,
   login: noLogin,
+  templateSecrets: [],
   pause: null,
   endedPauses: [],
   options: defaultOptions,

@@ -88,6 +88,7 @@ test('a source and a destination are created as requested', () => {
     sharedSecret: secret('s3cret').sealed,
     earlierSecret: null,
     login: noLogin,
+    templateSecrets: [],
     options: defaultOptions,
     enabled: true,
     pause: null,

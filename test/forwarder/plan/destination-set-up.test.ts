@@ -22,6 +22,7 @@ test('each secret is opened for its own place, and a header of any name reaches 
     sharedSecret: sealed,
     earlierSecret: null,
     login: noLogin,
+    templateSecrets: [],
     pause: null,
     endedPauses: [],
     options: defaultOptions,

@@ -101,7 +101,7 @@ function after(
   const { destination: id, enabled, isPaused, isFiltered, deliverTo, urls } = its
   const destination: Destination = {
     ...{ id, name: id, type: 'Webhooks', enabled, sourceIds: its.sourceIds },
-    ...{ sharedSecret: null, earlierSecret: null, login: noLogin, endedPauses: [] },
+    ...{ sharedSecret: null, earlierSecret: null, login: noLogin, templateSecrets: [], endedPauses: [] },
     urls: Array.from({ length: urls }, (_, index) => ({
       ...{ id: `u${index}`, url: `http://127.0.0.1/${id}/${index}`, headers: [], goneAt: null },
     })),

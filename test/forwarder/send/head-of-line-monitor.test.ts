@@ -36,6 +36,7 @@ const destination = (id: string): Destination => ({
   sharedSecret: null,
   earlierSecret: null,
   login: noLogin,
+  templateSecrets: [],
   pause: null,
   endedPauses: [],
   options: defaultOptions,
