@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { builtInSourceId } from '../../core/call/built-in-source.ts'
 import { alertKindNames, alertKinds } from '../../core/operational/alert-kinds.ts'
 import type { Destination } from '../../core/settings/settings.ts'
+import { templateSecretFaults } from '../../core/settings/template-secrets.ts'
 import { RequestRefused } from '../check.ts'
 import { creationOf, decided, destinationCreate } from '../destinations/operations.ts'
 import { operation, type Operation } from '../operation.ts'
@@ -181,6 +182,8 @@ const hostOf = (url: string): string => URL.parse(url)?.host ?? '(unknown)'
 function creationBody(kind: keyof typeof alertKinds, id: string, rest: AlertGiven) {
   const found = alertDestination(kind, rest)
   const { needs, label } = alertKinds[kind]
+  const [keyFault] = rest.key === undefined ? [] : templateSecretFaults(rest.key)
+  if (keyFault !== undefined) throw wrong('key', keyFault)
   if (found) return destinationCreate.parse({ id, ...found })
   throw wrong(needs, `${kind} needs it, and nothing else: ${label}`)
 }

@@ -16,7 +16,8 @@ const incidents: readonly OperationalEventName[] = [
   'Problem Ended',
 ]
 const pagerDutyUrl = 'https://events.pagerduty.com/v2/enqueue'
-const keyInTemplate = 'YOUR-INTEGRATION-KEY'
+/** As its template names it. */
+const pagerDutySecret = 'routing_key'
 
 const templates = new Map<AlertKind, string>()
 
@@ -42,9 +43,13 @@ export function alertDestination(kind: AlertKind, { url, key }: AlertGiven) {
   if (needs === 'url')
     return url === undefined ? null : { ...common, urls: [{ url }], body: { all: templateOf(kind) } }
   if (key === undefined) return null
-  // A key is part of a JSON text.
-  const body = { all: templateOf(kind).replace(keyInTemplate, () => JSON.stringify(key).slice(1, -1)) }
-  return { ...common, urls: [{ url: url ?? pagerDutyUrl }], body, events: [...incidents] }
+  return {
+    ...common,
+    urls: [{ url: url ?? pagerDutyUrl }],
+    body: { all: templateOf(kind) },
+    templateSecrets: { [pagerDutySecret]: key },
+    events: [...incidents],
+  }
 }
 
 /** A call like those of operational events. Its cause has ended, so that nobody is called for it. */

@@ -52,10 +52,25 @@ test('an alert is tested before it is saved, and then gets operational events in
     ],
   )
   assert.ok((pager.events as string[]).includes('Problem Ended'))
-  const { body: template } = (await console.ok(200, 'GET', '/destinations/pagerduty')) as {
+  const { body: template, templateSecrets } = (await console.ok(200, 'GET', '/destinations/pagerduty')) as {
     body: { all: string }
+    templateSecrets: { name: string }[]
   }
-  assert.equal((JSON.parse(template.all) as { routing_key: string }).routing_key, 'R0"123')
+  assert.equal((JSON.parse(template.all) as { routing_key: string }).routing_key, '${secret.routing_key}')
+  assert.deepEqual(
+    templateSecrets.map(({ name }) => name),
+    ['routing_key'],
+  )
+  for (const path of ['/destinations/pagerduty', '/settings/history', '/settings/export', '/alerts'])
+    assert.ok(!(await console.call('GET', path)).text.includes('R0'), path)
+  const here = { urls: [{ url: receiver.url }] }
+  const moved = await console.call('PATCH', '/destinations/pagerduty', { json: here })
+  assert.match(moved.text, /was set for https:\/\/events\.pagerduty\.com: another host needs it again/)
+  await console.ok(200, 'PATCH', '/destinations/pagerduty', {
+    ...{ ...here, templateSecrets: { routing_key: 'R0"123' } },
+  })
+  assert.equal((await test({ id: 'pagerduty' })).succeeded, true)
+  assert.equal(receiver.requests.at(-1)!.json().routing_key, 'R0"123')
   await console.ok(200, 'POST', '/destinations/pagerduty/disable')
 
   await deployment.forwarder()
@@ -78,6 +93,7 @@ test('what an alert needs is asked for, and what is none is refused', async (t) 
     ['/alerts', { kind: 'slack' }, 'url'],
     ['/alerts', { kind: 'slack', url: 'http://127.0.0.1:9/', key: 'x' }, 'url'],
     ['/alerts', { kind: 'pagerduty', url: 'http://127.0.0.1:9/' }, 'key'],
+    ['/alerts', { kind: 'pagerduty', key: 'two\nlines' }, 'key'],
     ['/alerts/test', {}, 'kind'],
     ['/alerts/test', { kind: 'slack', url: 'http://127.0.0.1:9/', id: 'crm' }, 'kind'],
     ['/alerts/test', { id: 'crm' }, 'id'],
