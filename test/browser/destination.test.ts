@@ -248,6 +248,7 @@ test('the page of a destination', async (t) => {
     const first = dialog.getByRole('group', { name: /^Headers of/ }).first()
     await first.getByLabel('Headers to set').fill('X-Team: of-the-shop\nX-Plan: gold')
     await dialog.getByLabel('Client certificate', { exact: true }).fill(cert)
+    await dialog.getByLabel('Secrets of templates').fill('api_key: of-the-template:1\nother: second')
     await assertAccessible(page)
     await save.click()
     await dialog.getByText('are set together').waitFor()
@@ -255,12 +256,16 @@ test('the page of a destination', async (t) => {
     await dialog.getByLabel('Key of the client certificate').fill(key)
     await save.click()
     await page.getByText('X-Plan').waitFor()
-    assert.ok(!(await page.content()).includes('of-the-shop'))
+    assert.doesNotMatch(await page.content(), /of-the-(shop|template)/)
     const shown = await ok(200, 'GET', '/destinations/crm')
     const [one, two] = shown.urls as { headers: { name: string }[] }[]
     assert.deepEqual([one!.headers.map(({ name }) => name).sort(), two!.headers], [['X-Plan', 'X-Team'], []])
     assert.ok(shown.clientCert)
+    const namesOf = ({ templateSecrets }: Record<string, unknown>) =>
+      (templateSecrets as { name: string }[]).map(({ name }) => name)
+    assert.deepEqual(namesOf(shown), ['api_key', 'other'])
     dialog = await openDialog()
+    await dialog.getByLabel('Remove the secret other of templates').check()
     await dialog.getByLabel('Remove X-Plan').check()
     await dialog.getByLabel('Remove the client certificate and its key').check()
     await dialog.getByRole('button', { name: 'Save crm' }).click()
@@ -268,6 +273,7 @@ test('the page of a destination', async (t) => {
     const after = await ok(200, 'GET', '/destinations/crm')
     const [left] = after.urls as { headers: { name: string }[] }[]
     assert.deepEqual([left!.headers.map(({ name }) => name), after.clientCert], [['X-Team'], null])
+    assert.deepEqual(namesOf(after), ['api_key'])
   })
 
   await t.test('a replay says how many calls it would send, and then shows how far it is', async (t) => {

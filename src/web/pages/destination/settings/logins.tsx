@@ -13,16 +13,26 @@ export interface TypedLogins {
   clientKey: string
   ca: string
   oauthClientSecret: string
+  /** One a line. */
+  templateSecrets: string
 }
 
-export const noLogins: TypedLogins = { clientCert: '', clientKey: '', ca: '', oauthClientSecret: '' }
+export const noLogins: TypedLogins = {
+  clientCert: '',
+  clientKey: '',
+  ca: '',
+  oauthClientSecret: '',
+  templateSecrets: '',
+}
 
 const names = Object.keys(noLogins) as (keyof TypedLogins)[]
 
 /** Those that were typed, as the API takes them. */
-export const givenLogins = (typed: TypedLogins): Partial<TypedLogins> =>
+export const givenLogins = (typed: TypedLogins): Record<string, string | Record<string, string>> =>
   Object.fromEntries(
-    names.filter((name) => typed[name].trim() !== '').map((name) => [name, typed[name].trim()]),
+    names
+      .filter((name) => typed[name].trim() !== '')
+      .map((name) => [name, name === 'templateSecrets' ? headersOf(typed[name]) : typed[name].trim()]),
   )
 
 const kept = 'Kept encrypted and never shown again.'
@@ -62,6 +72,13 @@ export function LoginFields({ typed, change, failure }: LoginFieldsProps) {
         change={(oauthClientSecret) => change({ oauthClientSecret })}
         hint={kept}
         fault={faultsFor(failure, 'oauthClientSecret')}
+      />
+      <TextArea
+        label="Secrets of templates"
+        value={typed.templateSecrets}
+        change={(templateSecrets) => change({ templateSecrets })}
+        hint={`One a line, as “key: text”: \${secret.key} in the body, a header or a URL stands for it. ${kept}`}
+        fault={faultsFor(failure, 'templateSecrets')}
       />
     </>
   )
@@ -111,6 +128,8 @@ export function LoginsDialog({ destination, tag, close, saved }: LoginsDialogPro
     ),
     ...headersOf(lines[index]!),
   }))
+  const given = givenLogins(typed)
+  const gone = destination.templateSecrets.filter(({ name }) => removed.has(templateSecret(name)))
   const body = {
     ...(headers.some((each) => Object.keys(each).length > 0) && {
       urls: urls.map(({ url }, index) => ({ url, headers: headers[index] })),
@@ -118,7 +137,13 @@ export function LoginsDialog({ destination, tag, close, saved }: LoginsDialogPro
     ...(removed.has('clientCert') && { clientCert: null, clientKey: null }),
     ...(removed.has('ca') && { ca: null }),
     ...(removed.has('oauthClientSecret') && { oauthClientSecret: null }),
-    ...givenLogins(typed),
+    ...given,
+    ...((gone.length > 0 || given.templateSecrets) && {
+      templateSecrets: {
+        ...Object.fromEntries(gone.map(({ name }) => [name, null])),
+        ...(given.templateSecrets as Record<string, string> | undefined),
+      },
+    }),
   }
   const act = async () => {
     await request('PATCH /destinations/{id}', {
@@ -157,10 +182,15 @@ export function LoginsDialog({ destination, tag, close, saved }: LoginsDialogPro
         {destination.clientCert && removal('clientCert', 'Remove the client certificate and its key')}
         {destination.ca && removal('ca', 'Remove the own CA')}
         {destination.oauthClientSecret && removal('oauthClientSecret', 'Remove the OAuth2 client secret')}
+        {destination.templateSecrets.map(({ name }) =>
+          removal(templateSecret(name), `Remove the secret ${name} of templates`),
+        )}
         <LoginFields typed={typed} change={(edit) => setTyped({ ...typed, ...edit })} failure={null} />
       </fieldset>
     </ActionDialog>
   )
 }
+
+const templateSecret = (name: string): string => `secret ${name}`
 
 const headerAt = (url: number, name: string): string => `header ${url} ${name}`

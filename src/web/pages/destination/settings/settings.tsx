@@ -117,7 +117,8 @@ function Form({ destination, tag, reload }: Omit<SettingsProps, 'rotate'>) {
 /** Secrets, certificates and static headers, of which only fingerprints can be seen. */
 function Secrets({ destination, tag, rotate, reload }: SettingsProps) {
   const [isEditing, setEditing] = useState(false)
-  const { sharedSecret, earlierSecret, clientCert, ca, oauthClientSecret, urls } = destination
+  const { sharedSecret, earlierSecret, clientCert, ca, oauthClientSecret, templateSecrets, urls } =
+    destination
   const withHeaders = urls.filter(({ headers }) => headers.length > 0)
   return (
     <section class="section" aria-labelledby="secrets">
@@ -161,6 +162,14 @@ function Secrets({ destination, tag, rotate, reload }: SettingsProps) {
             <dd class="id">{oauthClientSecret.fingerprint}</dd>
           </>
         )}
+        {templateSecrets.map(({ name, fingerprint }) => (
+          <>
+            <dt key={name}>
+              Secret <span class="id">{name}</span> of templates
+            </dt>
+            <dd class="id">{fingerprint}</dd>
+          </>
+        ))}
         {withHeaders.map(({ id, url, headers }) => (
           <>
             <dt key={id}>
