@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
+import { bodyForPeople } from '../../../src/core/shape/secret-holes.ts'
 import { bodyFaults, Shape } from '../../../src/core/shape/shape.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
@@ -112,6 +113,7 @@ test('PagerDuty gets a severity that it knows, and a summary and a source of tex
       [payload.summary, payload.source, payload.timestamp, routing_key].map((each) => typeof each),
       Array(4).fill('string'),
     )
+    assert.equal(bodyForPeople(JSON.stringify({ routing_key })), '{"routing_key":"${secret.routing_key}"}')
     assert.equal(typeof payload.custom_details, 'object')
     assert.equal(event_action, 'trigger')
   }
