@@ -41,7 +41,7 @@ export function alertDestination(kind: AlertKind, { url, key }: AlertGiven) {
   if ((needs === 'key' ? url : key) !== undefined) return null
   const common = { name, sourceIds: [builtInSourceId] }
   if (needs === 'url')
-    return url === undefined ? null : { ...common, urls: [{ url }], body: { all: templateOf(kind) } }
+    return url === undefined ? null : { ...common, ...hookOf(url), body: { all: templateOf(kind) } }
   if (key === undefined) return null
   return {
     ...common,
@@ -50,6 +50,13 @@ export function alertDestination(kind: AlertKind, { url, key }: AlertGiven) {
     templateSecrets: { [pagerDutySecret]: key },
     events: [...incidents],
   }
+}
+
+/** Whoever knows the end of an incoming webhook's path can write to the channel, so it is kept as a secret. */
+function hookOf(url: string) {
+  const [, start, token] = /^(https?:\/\/[^/?#]+\/(?:[^?#]*\/)?)([A-Za-z0-9_-]{8,})$/.exec(url) ?? []
+  if (start === undefined || token === undefined) return { urls: [{ url }] }
+  return { urls: [{ url: `${start}\${secret.token}` }], templateSecrets: { token } }
 }
 
 /** A call like those of operational events. Its cause has ended, so that nobody is called for it. */

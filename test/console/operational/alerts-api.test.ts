@@ -15,7 +15,8 @@ test('an alert is tested before it is saved, and then gets operational events in
   const deployment = await deploy(t)
   const console = await startConsole(deployment, { operationalEvents: fastTimes })
   const receiver = await startReceiver(t)
-  const body = { kind: 'slack', url: receiver.url }
+  const hook = new URL('/services/T000/B000/s3cretOfSlack', receiver.url)
+  const body = { kind: 'slack', url: hook.href }
   const test = async (given: object) =>
     (await console.ok(200, 'POST', '/alerts/test', given)) as unknown as Answers
 
@@ -37,6 +38,9 @@ test('an alert is tested before it is saved, and then gets operational events in
 
   const saved = await console.ok(201, 'POST', '/alerts', body)
   assert.equal(saved.id, 'slack')
+  assert.equal(receiver.requests.at(-1)!.path, hook.pathname)
+  for (const path of ['/destinations/slack', '/settings/history', '/settings/export', '/alerts'])
+    assert.ok(!(await console.call('GET', path)).text.includes('s3cretOfSlack'), path)
   assert.equal((await console.ok(201, 'POST', '/alerts', body)).id, 'slack-2')
   await console.ok(200, 'POST', '/destinations/slack-2/disable')
   assert.equal((await test({ id: 'slack' })).succeeded, true)
