@@ -3,7 +3,7 @@ import { parseJson } from '../../core/json/parse-json.ts'
 import { maxViolations, type CompileSchema, type SchemaFault } from '../../core/tracking-plan/plan-check.ts'
 import type { JsonSchema } from '../../core/tracking-plan/tracking-plan.ts'
 import { messageOf } from '../../errors.ts'
-import { fittingBy } from './fitting-text.ts'
+import { fitsSurely, fittingRule } from './fitting-text.ts'
 import { formatNames, formats } from './formats.ts'
 import { linearRegExp, namesIn, schemaFaults } from './schema-rules.ts'
 
@@ -78,10 +78,11 @@ function compiled(ajv: Ajv, schema: JsonSchema) {
 
 /** Nearly all texts fit, and are not parsed for it. What ajv makes of a schema is made for the first that does not. */
 export const compileSchema: CompileSchema = (schema) => {
-  const fits = fittingBy(schema)
+  const rule = fittingRule(schema)
   // A schema that ajv cannot use is said to be so before the first call.
-  let faultsIn = fits === null ? thorough(schema) : null
-  return (text) => (fits?.(text) ? noFaults : (faultsIn ??= thorough(schema))(parseJson(text)))
+  let faultsIn = rule === null ? thorough(schema) : null
+  return (text) =>
+    rule !== null && fitsSurely(rule, text) ? noFaults : (faultsIn ??= thorough(schema))(parseJson(text))
 }
 
 function thorough(schema: JsonSchema): (value: unknown) => readonly SchemaFault[] {

@@ -6,16 +6,10 @@ import { formats } from './formats.ts'
 import { linearRegExp } from './schema-rules.ts'
 
 /**
- * Whether a JSON text surely fits, by one scan of it and without any object made of it. False: it must be parsed and
- * checked, because it does not fit, or is written as `JSON.stringify` would not write it.
- */
-export type FitsSurely = (text: string) => boolean
-
-/**
  * What one schema says of a value. The same fields for every schema: one piece of code reads them all, which V8 has
  * compiled long before each of a plan's hundred schemas was used often enough to be worth it.
  */
-interface Rule {
+export interface Rule {
   /** Of `kindBits`. */
   readonly kinds: number
   /** The JSON of the only values that fit; null: any. */
@@ -80,16 +74,22 @@ const [quote, comma, colon, minus, letterF, letterN, letterT] = [0x22, 0x2c, 0x3
 const anything: Rule = { kinds: anyKind, among: null, text: null, number: null, list: null, object: null }
 
 /** Null for a schema that says more than is read here: values of it are always parsed. Throws where a pattern is none. */
-export function fittingBy(schema: JsonSchema): FitsSurely | null {
+export function fittingRule(schema: JsonSchema): Rule | null {
   try {
-    const rule = ruleOf(schema)
-    // What V8 could read wrongly is read elsewhere, and may be nested too deep there.
-    return rule && ((text) => fittingEnd(rule, text, 0) === text.length && !hasEscapedKey(text))
+    return ruleOf(schema)
   } catch (error) {
     if (error instanceof MoreThanRead) return null
     throw error
   }
 }
+
+/**
+ * Whether a JSON text surely fits, by one scan of it and without any object made of it. False: it must be parsed and
+ * checked, because it does not fit, or is written as `JSON.stringify` would not write it.
+ */
+export const fitsSurely = (rule: Rule, text: string): boolean =>
+  // What V8 could read wrongly is read elsewhere, and may be nested too deep there.
+  fittingEnd(rule, text, 0) === text.length && !hasEscapedKey(text)
 
 class MoreThanRead extends Error {}
 
@@ -120,7 +120,10 @@ function ruleOf(schema: unknown): Rule | null {
   if (!isObject(schema)) throw new MoreThanRead()
   for (const key of Object.keys(schema)) if (!keywords.has(key)) throw new MoreThanRead()
   const has = (names: readonly string[]) => names.some((name) => Object.hasOwn(schema, name))
-  return {
+  const json = has(ofObjects) ? null : JSON.stringify(schema)
+  const shared = json === null ? undefined : sharedRules.get(json)
+  if (shared) return shared
+  const rule: Rule = {
     kinds: kindsOf(schema),
     among: amongOf(schema),
     text: has(ofTexts) ? textRuleOf(schema) : null,
@@ -128,6 +131,22 @@ function ruleOf(schema: unknown): Rule | null {
     list: has(ofLists) ? listRuleOf(schema) : null,
     object: has(ofObjects) ? objectRuleOf(schema) : null,
   }
+  if (json !== null && json.length <= maxSharedLength) share(json, rule)
+  return rule
+}
+
+/**
+ * By their schema's JSON: an order's number is the same in most events of a plan. Read for one call, they are still in the
+ * processor's cache for the next, whichever event that has.
+ */
+const sharedRules = new Map<string, Rule>()
+const maxSharedRules = 5_000
+const maxSharedLength = 1_000
+
+function share(json: string, rule: Rule): void {
+  // Of plans that have long been changed.
+  if (sharedRules.size === maxSharedRules) sharedRules.clear()
+  sharedRules.set(json, rule)
 }
 
 function kindsOf({ type, $schema }: Schema): number {
