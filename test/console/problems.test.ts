@@ -12,7 +12,12 @@ import {
   type ProblemInput,
   type TroubledDestination,
 } from '../../src/operators/problems/problems.ts'
-import { readingOf, unreadPartitions } from '../../src/operators/statistics/processes.ts'
+import {
+  heardUntil,
+  processStateOf,
+  readingOf,
+  unreadPartitions,
+} from '../../src/operators/statistics/processes.ts'
 
 const now = 1_000_000_000
 const minute = 60_000
@@ -246,6 +251,16 @@ const process = (seenAt: number, partitions: HeartbeatPartition[], given: object
     heartbeat: { roles: ['forwarder'], isLast: false, intervalMs: 10_000, partitions, ...given },
     seenAt,
   }) as SeenProcess
+
+test('a process that is not heard while the ledger cannot be read is not missed', () => {
+  const silent = process(now - 50_000, [partition('calls', 0)])
+  const reach = (asOf: number | null) => ({ reach: () => ({ asOf, since: null }) })
+  const stateAt = (asOf: number | null) => processStateOf(silent, heardUntil(reach(asOf), now))
+  assert.equal(stateAt(now - 25_000), 'live', 'it was heard as long as anything was')
+  assert.equal(stateAt(now - 19_000), 'gone')
+  assert.equal(readingOf([silent], { callsTopic: 'calls', asOf: now - 25_000, now }), 'all')
+  assert.equal(readingOf([silent], { callsTopic: 'calls', asOf: now - 19_000, now }), 'no_forwarder')
+})
 
 test('a partition is read by nobody once its reader is gone and no other has said that it reads it', () => {
   const [p0, p1] = [partition('calls', 0), partition('calls', 1)]

@@ -116,6 +116,16 @@ export const operators: readonly Mutation[] = [
     },
   },
   {
+    id: 'missed-because-the-ledger-is-not-read',
+    file: 'src/operators/statistics/processes.ts',
+    find: 'Math.min(now, store.reach().asOf ?? now)',
+    replace: 'Math.max(now, store.reach().asOf ?? now)',
+    test: {
+      file: 'console/problems.test.ts',
+      name: 'a process that is not heard while the ledger cannot be read is not missed',
+    },
+  },
+  {
     id: 'delivering-while-all-become-dead-letters',
     file: 'src/core/statistics/health.ts',
     find: 'share(delivered, delivered + deadLettered)',

@@ -9,6 +9,7 @@ import type { DeletionSummary, Deletions } from '../deletions/deletions.ts'
 import type { ConsoleServices } from '../services.ts'
 import { standingsOf, type Standing } from '../statistics/overview.ts'
 import {
+  heardUntil,
   lagOf,
   livePartitions,
   overdueOf,
@@ -52,11 +53,12 @@ export async function problemInput(
   const { state } = settings
   const { asOf } = store.reach()
   const processes = store.processes()
-  const partitions = livePartitions(processes, now)
+  const heard = heardUntil(store, now)
+  const partitions = livePartitions(processes, heard)
   const last = (role: string): LastPart => {
     const its = processes.filter(({ heartbeat }) => heartbeat.roles.includes(role))
     const seenAt = its.length === 0 ? null : Math.max(...its.map((seen) => seen.seenAt))
-    return { isLive: its.some((seen) => processStateOf(seen, now) === 'live'), seenAt }
+    return { isLive: its.some((seen) => processStateOf(seen, heard) === 'live'), seenAt }
   }
   const reading = readingOf(processes, { callsTopic, asOf, now })
   const { outcome } = audits
@@ -75,7 +77,7 @@ export async function problemInput(
     collector: last('collector'),
     forwarder: last('forwarder'),
     readsCalls: reading === 'all' || reading === 'some',
-    unread: unreadPartitions(processes, now).map(({ partition: { topic, partition }, reader }) => ({
+    unread: unreadPartitions(processes, heard).map(({ partition: { topic, partition }, reader }) => ({
       ...{ topic, partition, seenAt: reader.seenAt },
       reader: `${reader.heartbeat.roles.join('+')} on ${reader.heartbeat.host} (pid ${reader.heartbeat.pid})`,
     })),

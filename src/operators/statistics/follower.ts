@@ -184,8 +184,9 @@ export class Statistics {
           confirmedAt = now
           await this.#confirm(records)
         }
-        const asOf = isCaughtUp ? Math.floor(Date.now() - (performance.now() - reader.freshAsOf)) : null
-        records.flush(asOf)
+        // A leader that went away, or a partition that is new, was not read to its end yet.
+        const isFresh = isCaughtUp && Number.isFinite(reader.freshAsOf)
+        records.flush(isFresh ? Math.floor(Date.now() - (performance.now() - reader.freshAsOf)) : null)
         if (now - prunedAt >= pruneMs) {
           prunedAt = now
           this.database.prune(Date.now())

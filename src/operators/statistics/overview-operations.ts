@@ -19,7 +19,7 @@ import {
   standingsOf,
   type Standing,
 } from './overview.ts'
-import { processViews } from './processes.ts'
+import { heardUntil, processViews } from './processes.ts'
 
 const rate = z.number()
 const figure = z.number().nullable()
@@ -332,7 +332,7 @@ export const systemOperations: Operation[] = [
       const asOf = isoOrNull(store.reach().asOf)
       return {
         status: 200,
-        body: { asOf, collectorUrl, processes: processViews(store.processes(), now()) },
+        body: { asOf, collectorUrl, processes: processViews(store.processes(), heardUntil(store, now())) },
       }
     },
   }),

@@ -23,6 +23,7 @@ import {
 import {
   lagOf,
   overdueOf,
+  heardUntil,
   liveEndpoints,
   livePartitions,
   processStateOf,
@@ -81,7 +82,7 @@ function standingsNow(
   { store, settings, callsTopic, now, windowMs }: OverviewInput,
   ids: readonly string[] | null,
 ): Standings {
-  const endpoints = liveEndpoints(store.processes(), now)
+  const endpoints = liveEndpoints(store.processes(), heardUntil(store, now))
   const destinations =
     ids === null
       ? [...settings.destinations.values()]
@@ -172,11 +173,12 @@ export function overviewOf(input: OverviewInput) {
   const byHealth = Object.fromEntries(healthWords.map((word) => [word, 0])) as Record<HealthWord, number>
   for (const { health } of all) byHealth[health.all.word]++
 
-  const partitions = livePartitions(processes, now)
+  const heard = heardUntil(store, now)
+  const partitions = livePartitions(processes, heard)
   const [calls, tiers] = [true, false].map((ofCalls) =>
     lagOf(partitions.filter(({ topic }) => (topic === callsTopic) === ofCalls)),
   )
-  const states = processes.map((seen) => processStateOf(seen, now))
+  const states = processes.map((seen) => processStateOf(seen, heard))
   return {
     from: new Date(period.from).toISOString(),
     asOf: isoOrNull(asOf),
@@ -335,7 +337,7 @@ export interface DestinationHealth {
 export function healthsOf(
   { store, callsTopic, now }: Pick<OverviewInput, 'store' | 'callsTopic' | 'now'>,
   destinations: readonly Destination[],
-  endpoints = liveEndpoints(store.processes(), now),
+  endpoints = liveEndpoints(store.processes(), heardUntil(store, now)),
 ): Map<string, DestinationHealth> {
   const reading = readingOf(store.processes(), { callsTopic, asOf: store.reach().asOf, now })
   const ids = destinations.map(({ id }) => id)
@@ -378,7 +380,7 @@ export function destinationsNow(
   destinations: readonly Destination[],
 ): Map<string, DestinationNow> {
   const { store, now } = given
-  const endpoints = liveEndpoints(store.processes(), now)
+  const endpoints = liveEndpoints(store.processes(), heardUntil(store, now))
   const healths = healthsOf(given, destinations, endpoints)
   return new Map(
     destinations.map(({ id, urls }) => {

@@ -2,6 +2,7 @@ import type { SeenProcess } from '../../core/statistics/rollup-fold.ts'
 import type { HeartbeatEndpoint, HeartbeatPartition } from '../../core/ledger/heartbeat.ts'
 import { isoOrNull } from '../../core/duration.ts'
 import type { Reading } from '../../core/statistics/health.ts'
+import type { StatisticsStore } from './series.ts'
 
 /** `gone`: its heartbeats ceased, and it did not say that it was stopped. */
 export type ProcessState = 'live' | 'stopped' | 'gone'
@@ -9,10 +10,16 @@ export type ProcessState = 'live' | 'stopped' | 'gone'
 /** Heartbeats that may be missing. */
 const missedBeats = 3
 
-/** @param now epoch ms */
-export function processStateOf({ heartbeat, seenAt }: SeenProcess, now: number): ProcessState {
+/**
+ * Until when processes could be heard, epoch ms: who was not heard while the ledger could not be read has not ceased.
+ * All that follows judges by then.
+ */
+export const heardUntil = (store: Pick<StatisticsStore, 'reach'>, now: number): number =>
+  Math.min(now, store.reach().asOf ?? now)
+
+export function processStateOf({ heartbeat, seenAt }: SeenProcess, heardUntil: number): ProcessState {
   if (heartbeat.isLast) return 'stopped'
-  return now - seenAt > heartbeat.intervalMs * missedBeats ? 'gone' : 'live'
+  return heardUntil - seenAt > heartbeat.intervalMs * missedBeats ? 'gone' : 'live'
 }
 
 /** One URL over all processes that send to it. */
@@ -39,11 +46,11 @@ export const worstBreakerOf = (breakers: readonly UrlPacing['breaker'][]): UrlPa
 /** By destination, then by URL. */
 export function liveEndpoints(
   processes: readonly SeenProcess[],
-  now: number,
+  heardUntil: number,
 ): Map<string, Map<string, UrlPacing>> {
   const found = new Map<string, Map<string, UrlPacing>>()
   for (const seen of processes) {
-    if (processStateOf(seen, now) !== 'live') continue
+    if (processStateOf(seen, heardUntil) !== 'live') continue
     for (const { destinationId, urlId, lastFailure, turns, ...rest } of seen.heartbeat.endpoints) {
       const paced = { ...rest, limit: rest.limit * turns }
       const state = { ...paced, withoutToken: withoutTokenOf(paced, lastFailure) }
@@ -89,9 +96,9 @@ const latest = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other)
 
 /** Of each partition that a live process reads, as the newest heartbeat has it. */
-export function livePartitions(processes: readonly SeenProcess[], now: number): HeartbeatPartition[] {
+export function livePartitions(processes: readonly SeenProcess[], heardUntil: number): HeartbeatPartition[] {
   const found = new Map<string, HeartbeatPartition>()
-  const live = processes.filter((seen) => processStateOf(seen, now) === 'live')
+  const live = processes.filter((seen) => processStateOf(seen, heardUntil) === 'live')
   for (const { heartbeat } of live.toSorted((a, b) => a.seenAt - b.seenAt))
     for (const each of heartbeat.partitions) found.set(`${each.topic}/${each.partition}`, each)
   return [...found.values()]
@@ -103,13 +110,14 @@ const takenOverMs = 30_000
 /** Partitions that nobody reads who lives, but that a process read which ended within the day. */
 export function unreadPartitions(
   processes: readonly SeenProcess[],
-  now: number,
+  heardUntil: number,
 ): { partition: HeartbeatPartition; reader: SeenProcess }[] {
   const keyOf = ({ topic, partition }: HeartbeatPartition) => `${topic}/${partition}`
-  const read = new Set(livePartitions(processes, now).map(keyOf))
+  const read = new Set(livePartitions(processes, heardUntil).map(keyOf))
   const found = new Map<string, { partition: HeartbeatPartition; reader: SeenProcess }>()
   for (const reader of processes.toSorted((a, b) => a.seenAt - b.seenAt)) {
-    if (processStateOf(reader, now) === 'live' || now - reader.seenAt <= takenOverMs) continue
+    const isLive = processStateOf(reader, heardUntil) === 'live'
+    if (isLive || heardUntil - reader.seenAt <= takenOverMs) continue
     for (const partition of reader.heartbeat.partitions)
       if (!read.has(keyOf(partition))) found.set(keyOf(partition), { partition, reader })
   }
@@ -117,8 +125,8 @@ export function unreadPartitions(
 }
 
 /** Whether a process with this part lives. */
-export const hasLive = (processes: readonly SeenProcess[], role: string, now: number): boolean =>
-  processes.some((seen) => seen.heartbeat.roles.includes(role) && processStateOf(seen, now) === 'live')
+export const hasLive = (processes: readonly SeenProcess[], role: string, heardUntil: number): boolean =>
+  processes.some((seen) => seen.heartbeat.roles.includes(role) && processStateOf(seen, heardUntil) === 'live')
 
 /** A ledger that was not read for so long says nothing of now. */
 const staleMs = 60_000
@@ -129,10 +137,11 @@ export function readingOf(
   { callsTopic, asOf, now }: { callsTopic: string; asOf: number | null; now: number },
 ): Reading {
   if (asOf === null || now - asOf > staleMs) return 'unknown'
-  if (!hasLive(processes, 'forwarder', now)) return 'no_forwarder'
-  const live = livePartitions(processes, now)
+  const heardUntil = Math.min(now, asOf)
+  if (!hasLive(processes, 'forwarder', heardUntil)) return 'no_forwarder'
+  const live = livePartitions(processes, heardUntil)
   if (!live.some(({ topic }) => topic === callsTopic)) return 'nothing'
-  return unreadPartitions(processes, now).length > 0 ? 'some' : 'all'
+  return unreadPartitions(processes, heardUntil).length > 0 ? 'some' : 'all'
 }
 
 /** Null where none is known. */
@@ -168,7 +177,7 @@ export function overdueOf(partitions: readonly HeartbeatPartition[]): number | n
 }
 
 /** As the API shows processes: those that live first. */
-export function processViews(processes: readonly SeenProcess[], now: number) {
+export function processViews(processes: readonly SeenProcess[], heardUntil: number) {
   const iso = (at: number) => new Date(at).toISOString()
   const order: ProcessState[] = ['live', 'gone', 'stopped']
   return processes
@@ -178,7 +187,7 @@ export function processViews(processes: readonly SeenProcess[], now: number) {
       const { partitions, endpoints, endpointsOmitted } = heartbeat
       return {
         instance,
-        state: processStateOf(seen, now),
+        state: processStateOf(seen, heardUntil),
         roles,
         version,
         host,
