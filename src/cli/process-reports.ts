@@ -155,8 +155,11 @@ function endOf(work: Promise<void>): AbortSignal {
   return ended.signal
 }
 
-/** Heartbeats of this process and summaries of its collector, as a part that stands before the parts it reports on. */
-export function openReports(context: Context, parts: readonly PartReport[]): Part {
+/**
+ * Heartbeats of this process and summaries of its collector, as a part that stands before the parts it reports on.
+ * @param intervalMs 10 s unless given
+ */
+export function openReports(context: Context, parts: readonly PartReport[], intervalMs?: number): Part {
   const { kafka, log, topics, codecs } = context
   return new ProcessReports({
     sink: new ReportWriter({ kafka, topic: topics.deliveries, codec: codecs.deliveries, log }),
@@ -169,5 +172,6 @@ export function openReports(context: Context, parts: readonly PartReport[]): Par
       startedAt: Math.round(Date.now() - process.uptime() * 1_000),
     },
     parts,
+    ...(intervalMs !== undefined && { intervalMs }),
   })
 }

@@ -161,7 +161,7 @@ test('the page around every page', async (t) => {
       await page.locator('main h1, main [role=alert]').first().waitFor()
       // A tail keeps the network busy for as long as it is open.
       if (path === pagePaths.live || path === pagePaths.begin)
-        await page.getByText('live', { exact: true }).waitFor()
+        await page.locator('.badge', { hasText: /^live/ }).waitFor()
       else await page.waitForLoadState('networkidle')
       const loaded = (await page.evaluate(
         "performance.getEntriesByType('resource').map(({ name, encodedBodySize }) => [name, encodedBodySize])",

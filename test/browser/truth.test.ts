@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
+import { startPart, type PartName } from '../support/browser/part-process.ts'
 import { assertAccessible, openPage } from '../support/browser/watched-page.ts'
 import { post } from '../support/calls/collectors.ts'
 import { startConsole, type RunningConsole } from '../support/consoles.ts'
-import { startCommand } from '../support/deployment/deployment-cli.ts'
-import { deploy, type Deployment } from '../support/deployment/deployment.ts'
-import { temporaryFolder } from '../support/deployment/rig.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { ownKafka, temporaryFolder, type OwnKafka } from '../support/deployment/rig.ts'
 import { startReceiver, type Answer } from '../support/receivers.ts'
 import { until } from '../support/until.ts'
 
@@ -61,26 +61,91 @@ async function badges(page: Page): Promise<Record<string, [word: string, isGreen
   return Object.fromEntries(found) as Record<string, [string, boolean]>
 }
 
-/** A part in a process of its own. */
-function startPart(t: TestContext, deployment: Deployment, name: 'collector' | 'forwarder') {
-  const part = startCommand(t, deployment, name)
-  let output = ''
-  part.process.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  return {
-    port: async () => {
-      const found = () => /collecting at http:\/\/localhost:(\d+)/.exec(output)?.[1]
-      await until(() => found() !== undefined, 30_000)
-      return found()!
-    },
-    async kill() {
-      part.process.kill('SIGKILL')
-      await part.ended
-    },
+/** Every page that shows how things are. */
+const paths = [
+  ...[
+    '/',
+    '/destinations',
+    '/destinations/fine',
+    '/destinations/fine?view=attempts',
+    '/sources',
+    '/sources/shop',
+  ],
+  ...['/live?source=shop', '/begin', '/find?q=m-0', '/dead-letters', '/audit', '/deletions', '/suppressions'],
+  ...['/audiences', '/system', '/system/history', '/system/alerts'],
+]
+
+/** What may be green whatever part is missing: what happened, and what runs. */
+const alwaysTrue: Record<string, RegExp> = {
+  '/find?q=m-0': /^delivered$/,
+  '/system': /^(live|answers|sound)$/,
+  '/system/alerts': /^enabled$/,
+}
+
+/** Which problem it is when a part is missing, what pages say then, and what may be green all the same. */
+const missing = {
+  collector: {
+    problem: 'no_collector',
+    said: 'No collector is running',
+    isTrue: { '/destinations': /^delivering$/, '/destinations/fine': /^delivering$/ },
+  },
+  forwarder: {
+    problem: 'no_forwarder',
+    said: 'No forwarder is running',
+    isTrue: { '/live?source=shop': /^live$/, '/begin': /^live$/ },
+  },
+} satisfies Record<PartName, { problem: string; said: string; isTrue: Record<string, RegExp> }>
+
+/** Asserts of the page that is open that nothing on it is green but what is true, that all is not well, and no number negative. */
+async function assertHonest(page: Page, path: string, isTrue?: RegExp): Promise<void> {
+  const green = await page.locator('main .badge-good, main .is-well, main .is-sound').allInnerTexts()
+  assert.deepEqual(
+    green.filter((text) => !isTrue?.test(text)),
+    [],
+    `green on ${path}`,
+  )
+  const main = page.locator('main')
+  assert.doesNotMatch(await main.innerText(), /All well/, path)
+  const figures = await main.locator('.number, .numbers, .path-count, .pipeline, .shares').allInnerTexts()
+  for (const figure of figures) assert.doesNotMatch(figure, /(^|\s)[−-]\d/, path)
+}
+
+/** Opens every page, and asserts that it says what is missing, and nothing that is not so. */
+async function readEveryPage(page: Page, part: PartName): Promise<void> {
+  const { said, isTrue } = missing[part]
+  const trueHere: Record<string, RegExp> = { ...alwaysTrue, ...isTrue }
+  for (const path of paths) {
+    await page.goto(path)
+    await page
+      .getByText(path === '/' ? said : `${said}.`, { exact: path === '/' })
+      .first()
+      .waitFor()
+    await page.locator('main .loading').first().waitFor({ state: 'detached' })
+    await assertHonest(page, path, trueHere[path.replace('?view=attempts', '')])
   }
 }
 
+/** As a person does who clicks a link: what the page knew stays known. */
+const follow = (page: Page, path: string) =>
+  page.evaluate(`{
+    const link = document.createElement('a')
+    link.href = ${JSON.stringify(path)}
+    document.body.append(link)
+    link.click()
+    link.remove()
+  }`)
+
 test('no badge is green where nothing arrives, whatever stops, is held, erased or sent again', async (t) => {
-  const env = { COLLECTOR_PORT: '0', STORE_PATH: await temporaryFolder(t), RETRY_TIERS: '10m' }
+  const kafka = await ownKafka(t)
+  // A test within, for its topics must be gone before its broker is.
+  await t.test('one scene', (t) => scene(t, kafka))
+})
+
+async function scene(t: TestContext, kafka: OwnKafka): Promise<void> {
+  const env = {
+    ...{ COLLECTOR_PORT: '0', STORE_PATH: await temporaryFolder(t), RETRY_TIERS: '10m' },
+    KAFKA_BROKERS: kafka.brokers.join(),
+  }
   const deployment = await deploy(t, env)
   const receivers = new Map(
     await Promise.all(
@@ -97,17 +162,21 @@ test('no badge is green where nothing arrives, whatever stops, is held, erased o
   const console = await startConsole(deployment)
   const { ok, url } = console
   await ok(200, 'POST', '/destinations/held/pause', {})
-  const collector = startPart(t, deployment, 'collector')
-  const forwarder = startPart(t, deployment, 'forwarder')
-  const to = { url: `http://127.0.0.1:${await collector.port()}` }
+  const parts = {
+    collector: startPart(t, deployment, 'collector'),
+    forwarder: startPart(t, deployment, 'forwarder'),
+  }
+  const to = { url: `http://127.0.0.1:${await parts.collector.port}` }
   const batch = Array.from({ length: calls }, (_, index) => ({
     ...{ type: 'track', event: 'Ordered', userId: `u-${index % users}`, messageId: `m-${index}` },
   }))
   await until(async () => (await post(to, '/v1/batch', { batch })).status === 200, 30_000)
   const words = async () => {
-    const { destinations } = (await ok(200, 'GET', '/overview')) as {
+    const { asOf, destinations } = (await ok(200, 'GET', '/overview')) as {
+      asOf: string | null
       destinations: { id: string; planned: number; health: { word: string } }[]
     }
+    assert.ok(asOf === null || !Number.isNaN(Date.parse(asOf)), `read up to ${asOf}`)
     return destinations
   }
   await until(async () => {
@@ -186,49 +255,88 @@ test('no badge is green where nothing arrives, whatever stops, is held, erased o
     await assertSums(console)
   })
 
-  await t.test('a collector that was killed is missed on every page', async () => {
-    await collector.kill()
-    await until(async () => (await problems()).ids.includes('no_collector'), 60_000)
-    for (const path of ['/sources', '/live', '/destinations/fine']) {
-      await page.goto(path)
-      await page.getByText('No collector is running.').waitFor()
-    }
-    await page.goto('/')
-    await page.getByText('No collector is running', { exact: true }).waitFor()
-    assert.equal(await page.getByText('All well').count(), 0)
-  })
+  const allRun = async () => {
+    const isMissing = (id: string) => /^(no_|nothing_read|partitions_unread|ledger_unread)/.test(id)
+    const isThere = async () => (await words()).length > 0 && !(await problems()).ids.some(isMissing)
+    await until(isThere, 90_000, 'that nothing is missing')
+    await until(async () => (await words()).find(({ id }) => id === 'fine')!.health.word === 'delivering')
+  }
 
-  await t.test('without a forwarder nothing is green, and nothing is said to be sent', async () => {
-    await forwarder.kill()
-    await until(async () => (await problems()).ids.includes('no_forwarder'), 60_000)
-    await page.goto('/destinations')
-    await page.getByText('No forwarder is running.', { exact: false }).first().waitFor()
-    await page.getByRole('table').waitFor()
-    const shown = await badges(page)
-    assert.deepEqual(
-      Object.entries(shown).filter(([, [, isGreen]]) => isGreen),
-      [],
-    )
-    assert.equal(shown.fine![0], 'not known')
-    await page.goto('/destinations/fine')
-    await page.locator('.title-line .badge', { hasText: 'not known' }).waitFor()
-    await assertSums(console)
+  for (const name of ['collector', 'forwarder'] as const)
+    for (const [end, how, begin] of [
+      ['freeze', 'frozen', 'thaw'],
+      ['stop', 'stopped', null],
+      ['kill', 'killed', null],
+    ] as const)
+      await t.test(`a ${name} that is ${how} is missed on every page, until it runs again`, async () => {
+        await parts[name][end]()
+        const { problem } = missing[name]
+        await until(async () => (await problems()).ids.includes(problem), 30_000, problem)
+        await readEveryPage(page, name)
+        await assertSums(console)
+        if (begin === null) parts[name] = startPart(t, deployment, name)
+        else parts[name][begin]()
+        await allRun()
+      })
+
+  await t.test('without a forwarder the overview fits a phone, and is accessible', async () => {
+    parts.forwarder.freeze()
+    await until(async () => (await problems()).ids.includes('no_forwarder'), 30_000)
     await page.setViewportSize({ width: 390, height: 900 })
     await page.goto('/')
     await page.getByText('No forwarder is running', { exact: true }).waitFor()
     await assertAccessible(page)
     assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
-  })
-
-  await t.test('once they run again, what was missing is not said any more', async () => {
-    startPart(t, deployment, 'collector')
-    startPart(t, deployment, 'forwarder')
-    await until(async () => {
-      const { ids } = await problems()
-      return !ids.some((id) => /^(no_|nothing_read|partitions_unread|ledger_unread)/.test(id))
-    }, 90_000)
-    const fine = (await words()).find(({ id }) => id === 'fine')!
-    assert.equal(fine.health.word, 'delivering')
+    parts.forwarder.thaw()
+    await allRun()
     await page.close()
   })
-})
+
+  await t.test('while Kafka is frozen each page says so, and what it knew is not green', async (t) => {
+    // Each read that fails takes 5 s.
+    const tabCount = 6
+    const tabs = await Promise.all(
+      Array.from({ length: tabCount }, async (_, tab) => {
+        const watched = await openPage(t, url, '/')
+        const mine = paths.filter((_, index) => index % tabCount === tab)
+        // What is known of each before.
+        for (const path of mine) {
+          await follow(watched.page, path)
+          await watched.page.locator('main .loading').first().waitFor({ state: 'detached' })
+        }
+        return { watched, mine }
+      }),
+    )
+    kafka.freeze()
+    try {
+      await Promise.all(
+        tabs.map(async ({ watched: { page }, mine }) => {
+          await page.getByText('nothing that was accepted is lost').waitFor({ timeout: 60_000 })
+          for (const path of mine) {
+            await follow(page, path)
+            await page
+              .getByText(/^(What you see was read|Cannot read)/)
+              .first()
+              .waitFor({ timeout: 60_000 })
+            assert.ok(await page.getByText('nothing that was accepted is lost').first().isVisible(), path)
+            await assertHonest(page, path)
+          }
+        }),
+      )
+    } finally {
+      kafka.thaw()
+    }
+    await Promise.all(
+      tabs.map(async ({ watched, mine }) => {
+        const { page } = watched
+        await page
+          .getByText('nothing that was accepted is lost')
+          .waitFor({ state: 'detached', timeout: 60_000 })
+        watched.expectFaults(/503/)
+        await follow(page, mine[0]!)
+      }),
+    )
+    await allRun()
+    await assertSums(console)
+  })
+}

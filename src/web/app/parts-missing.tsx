@@ -1,3 +1,5 @@
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
 import { pathTo } from '../../console/page-paths.ts'
 import { useLive } from '../api/live.ts'
 import type { ProblemAnswer } from '../api/routes.ts'
@@ -13,10 +15,14 @@ const kinds: readonly ProblemAnswer['kind'][] = [
   'partitions_unread',
 ]
 
+/** Parts that are missing, as far as is known, whether somebody has seen it or not. */
+export const missingParts = signal<readonly ProblemAnswer[]>([])
+
 /** On every page but the overview, which has all of it: that parts are missing which must run. */
 export function PartsMissing() {
   const isWanted = currentPage.value?.page !== 'overview'
   const { data } = useLive('GET /problems', { query: { kind: kinds } }, 10_000, isWanted)
+  useEffect(() => void (missingParts.value = data?.problems ?? []), [data])
   const missing = data?.problems.filter(({ seen }) => !seen) ?? []
   if (!isWanted || missing.length === 0) return null
   return (

@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { query, setQuery } from '../app/address.ts'
+import { missingParts } from '../app/parts-missing.tsx'
 import { Choice } from './fields.tsx'
 import { countOf, countText, absoluteText } from './figures.ts'
 import { Icon } from './icon.tsx'
@@ -73,7 +74,11 @@ function StateBadge({ state: { is, isPaused, failure } }: { state: TailState }) 
   if (is === 'waiting')
     return <Badge tone="warn" text="interrupted, trying again" title={failure?.message ?? ''} />
   if (is === 'ended') return <Badge tone="bad" text="ended" />
-  return isPaused ? <Badge tone="warn" text="paused" /> : <Badge tone="good" text="live" />
+  if (isPaused) return <Badge tone="warn" text="paused" />
+  // It follows the source all the same: producers may write to Kafka themselves.
+  if (missingParts.value.some(({ kind }) => kind === 'no_collector'))
+    return <Badge tone="warn" text="live, without a collector" />
+  return <Badge tone="good" text="live" />
 }
 
 /** What is shown, and what is not. */

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { healthSentence, healthText, type Health, type HealthWord } from '../../core/statistics/health.ts'
 import { linkTo } from '../../console/page-paths.ts'
+import { away } from '../api/away.ts'
 import { requestLine, type Asked } from '../api/request.ts'
 import type { Route } from '../api/routes.ts'
 import { countText } from './figures.ts'
@@ -59,10 +60,11 @@ export function Figure({
 
 export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
-/** A state, by word and colour. */
+/** A state, by word and colour. What is known from before Kafka or the console went away is not good any more. */
 export function Badge({ tone, text, title }: { tone: Tone; text: string; title?: string }) {
+  const shown = tone === 'good' && away.value !== null ? 'plain' : tone
   return (
-    <span class={`badge badge-${tone}`} title={title}>
+    <span class={`badge badge-${shown}`} title={title}>
       {text}
     </span>
   )

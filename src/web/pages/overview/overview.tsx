@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { pathTo } from '../../../console/page-paths.ts'
+import { away } from '../../api/away.ts'
 import { useLive } from '../../api/live.ts'
 import type { OverviewAnswer, ProblemsAnswer, TotalStatsAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
@@ -74,14 +75,19 @@ function Headline({
   pipeline: TotalStatsAnswer['pipeline'] | null
 }) {
   const { asOf, processes } = overview
+  // What was known before is no answer to how it is now.
+  const missing = away.value?.what
+  const isGood = isWell && missing === undefined
   return (
-    <div class={`headline card ${isWell ? 'is-well' : 'is-troubled'}`}>
+    <div class={`headline card ${isGood ? 'is-well' : 'is-troubled'}`}>
       <span class="headline-mark">
-        <Icon name={isWell ? 'check' : 'warning'} />
+        <Icon name={isGood ? 'check' : 'warning'} />
       </span>
       <div class="headline-words">
         <p class="headline-text" role="status">
-          {headline}
+          {missing === undefined
+            ? headline
+            : `${missing === 'kafka' ? 'Kafka' : 'The console'} does not answer`}
         </p>
         <p class="faint">
           {countOf(processes.live, 'process', 'processes')} running
