@@ -31,6 +31,8 @@ test('the audit page', async (t) => {
       await tabTo(page, 'Run now')
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { name: 'Every call is accounted for' }).waitFor({ timeout: 30_000 })
+      await page.locator('.toast', { hasText: 'Every call is accounted for' }).waitFor()
+      await page.getByRole('button', { name: 'Run now' }).waitFor()
       const row = async (name: string) =>
         (await page.getByRole('row', { name }).first().innerText()).split(/\s+/)
       // Behind what was planned and came again: delivered, dead letters, missing.
@@ -63,14 +65,22 @@ test('the audit page', async (t) => {
         }
         const response = await route.fetch()
         const answer = (await response.json()) as object
-        return route.fulfill({ response, json: isRunning ? { ...answer, running } : answer })
+        const failure = 'the audit was stopped'
+        return route.fulfill({
+          response,
+          json: isRunning ? { ...answer, running: { ...running, ...progress } } : { ...answer, failure },
+        })
       })
       await page.reload()
-      await page.getByText('Reading calls').waitFor()
+      await page.getByText('Reading calls: 250 of 1,000').waitFor()
+      progress.done = 500
+      await page.getByText('Reading calls: 500 of 1,000').waitFor()
       await page.getByText('It goes on when you leave this page').waitFor()
       await assertAccessible(page)
       await page.getByRole('button', { name: 'Stop' }).click()
       await page.getByRole('button', { name: 'Run now' }).waitFor()
+      await page.getByText('The audit was stopped. The verdict of before stands.').waitFor()
+      await page.unrouteAll({ behavior: 'ignoreErrors' })
       await page.getByRole('heading', { name: 'Every call is accounted for' }).waitFor()
     },
   )

@@ -96,6 +96,10 @@ export const auditStateSchema = z.object({
     })
     .nullable()
     .describe('The one that runs on this console.'),
+  failure: z
+    .string()
+    .nullable()
+    .describe('Why the newest run on this console came to no verdict; null where it came to one, or runs.'),
 })
 
 export const auditOperations: Operation[] = [
@@ -115,8 +119,8 @@ export const auditOperations: Operation[] = [
     async handle(_, { audits }) {
       const runs = await audits()
       const last = runs.last()
-      const { running } = runs
-      const body = { last: last && verdictView(last), running: running && runningView(running) }
+      const { running, failure } = runs
+      const body = { last: last && verdictView(last), running: running && runningView(running), failure }
       return { status: 200, body }
     },
   }),

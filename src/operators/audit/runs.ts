@@ -62,6 +62,7 @@ export class AuditRuns {
   readonly #options: AuditRunsOptions
   #running: { state: RunningAudit; ending: AbortController } | null = null
   #outcome: AuditOutcome | null
+  #failure: string | null = null
 
   constructor(options: AuditRunsOptions) {
     this.#options = options
@@ -76,6 +77,11 @@ export class AuditRuns {
   /** How the last audit ended; null before the first. */
   get outcome(): AuditOutcome | null {
     return this.#outcome
+  }
+
+  /** Why the newest run came to no verdict; null where it came to one, or runs. */
+  get failure(): string | null {
+    return this.#failure
   }
 
   last(): AuditVerdict | null {
@@ -98,6 +104,7 @@ export class AuditRuns {
     const ending = new AbortController()
     const state: RunningAudit = { startedAt: now(), since, until, phase: 'tallies', done: 0, total: 0 }
     this.#running = { state, ending }
+    this.#failure = null
     try {
       const report = await audit(source(), newKeySet, {
         since,
@@ -114,6 +121,9 @@ export class AuditRuns {
       store.keepAudit(at, JSON.stringify({ since, until, report, reported }))
       this.#outcome = outcomeOf({ at, report })
       return { at, since, until, report, reported }
+    } catch (error) {
+      this.#failure = messageOf(error)
+      throw error
     } finally {
       this.#running = null
     }

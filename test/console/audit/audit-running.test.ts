@@ -56,8 +56,10 @@ test('an audit that is stopped leaves no verdict, and the next one can run', asy
   assert.equal(runs.stop(), true)
   await assert.rejects(running, { code: 'conflict', message: 'the audit was stopped' })
   assert.deepEqual([runs.running, kept()], [null, 0])
+  assert.equal(runs.failure, 'the audit was stopped')
   letOn()
   assert.equal((await runs.run(everything)).report.ok, true)
+  assert.equal(runs.failure, null)
 })
 
 test('of very many destinations a verdict shows those out of balance and the largest, and the sum of all', () => {

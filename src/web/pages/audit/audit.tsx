@@ -1,5 +1,4 @@
 import { pathTo } from '../../../console/page-paths.ts'
-import { useLive } from '../../api/live.ts'
 import type { VerdictAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
@@ -22,10 +21,9 @@ type Period = (typeof periods)[number][0]
 
 /** The last verdict on whether every call is accounted for, and a new one on request. */
 export function Audit() {
-  const live = useLive('GET /audit', {}, 10_000)
   const given = query.value.get('since') ?? ''
   const since: Period = periods.find(([period]) => period === given)?.[0] ?? ''
-  const run = useAuditRun(live)
+  const run = useAuditRun()
   return (
     <>
       <PageTitle title="Audit">
@@ -65,7 +63,7 @@ export function Audit() {
         </div>
       )}
       {run.failure && <Failure failure={run.failure} />}
-      <Loaded live={live} what="the last verdict">
+      <Loaded live={run.live} what="the last verdict">
         {({ last }) =>
           last !== null ? (
             <Verdict verdict={last} />

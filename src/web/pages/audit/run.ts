@@ -1,14 +1,15 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { ApiFailure, request, requestWithProgress } from '../../api/request.ts'
-import type { Live } from '../../api/live.ts'
+import { useLive, type Live } from '../../api/live.ts'
 import type { AuditAnswer, AuditProgressLine, VerdictAnswer } from '../../api/routes.ts'
 import { countOf } from '../../components/figures.ts'
-import { say } from '../../components/notices.tsx'
+import { say, sentence } from '../../components/notices.tsx'
 
-/** How often it is looked how far an audit is that this page does not hear from, in ms. */
-const lookMs = 1_000
+/** How often it is looked how far an audit is, and otherwise whether one runs, in ms. */
+const [followMs, lookMs] = [1_000, 10_000]
 
 interface AuditRun {
+  live: Live<AuditAnswer>
   /** How far the audit of this console is, whoever began it; null while none runs. */
   progress: AuditProgressLine | null
   failure: ApiFailure | null
@@ -17,41 +18,46 @@ interface AuditRun {
   stop(): void
 }
 
-/** The audit that runs on this console. It goes on when the page is left, and is found again. */
-export function useAuditRun(live: Live<AuditAnswer>): AuditRun {
-  const [heard, setHeard] = useState<AuditProgressLine | null>(null)
+/** The audit that runs on this console, whoever began it: it goes on when the page is left, and is found again. */
+export function useAuditRun(): AuditRun {
   const [failure, setFailure] = useState<ApiFailure | null>(null)
-  const hearing = useRef<AbortController | null>(null)
-  useEffect(() => () => hearing.current?.abort(), [])
+  const [isBeginning, setBeginning] = useState(false)
+  /** Since when it is followed, epoch ms; null: none runs. */
+  const [since, setSince] = useState<number | null>(null)
+  const live = useLive('GET /audit', {}, since === null ? lookMs : followMs)
+  const { data, loadedAt } = live
+  const running = data?.running ?? null
 
-  const found = live.data?.running ?? null
-  const isOfOthers = heard === null && found !== null
-  const { reload } = live
   useEffect(() => {
-    if (!isOfOthers) return
-    const timer = window.setInterval(reload, lookMs)
-    return () => window.clearInterval(timer)
-  }, [isOfOthers, reload])
+    if (running !== null && since === null) setSince(Date.now())
+  }, [running, since])
+  const isOver = since !== null && running === null && loadedAt !== null && loadedAt >= since
+  useEffect(() => {
+    if (!isOver) return
+    setSince(null)
+    const { last, failure } = data!
+    if (failure !== null) say(`${sentence(failure)} The verdict of before stands.`, 'bad')
+    else if (last !== null) say(verdictText(last), last.ok ? 'good' : 'bad')
+  }, [isOver])
 
-  const start = async (since: string) => {
-    const leaving = new AbortController()
-    hearing.current = leaving
+  const start = async (period: string) => {
+    const begun = new AbortController()
     setFailure(null)
-    setHeard({ phase: 'tallies', done: 0, total: 0 })
+    setBeginning(true)
     try {
-      const asked = { query: { since }, signal: leaving.signal }
-      const verdict = await requestWithProgress('POST /audit', asked, setHeard)
-      say(verdictText(verdict), verdict.ok ? 'good' : 'bad')
+      // Once it runs it is followed like any other.
+      const asked = { query: { since: period }, signal: begun.signal }
+      await requestWithProgress('POST /audit', asked, () => begun.abort())
     } catch (error) {
-      if (leaving.signal.aborted) return
-      if (!(error instanceof ApiFailure)) throw error
-      // It was stopped, from here or from elsewhere.
-      if (error.code === 'conflict') say('The audit was stopped: the verdict of before stands')
-      else setFailure(error)
+      if (!begun.signal.aborted) {
+        if (!(error instanceof ApiFailure)) throw error
+        setFailure(error)
+        return
+      }
     } finally {
-      setHeard(null)
-      reload()
+      setBeginning(false)
     }
+    setSince(Date.now())
   }
   const stop = async () => {
     try {
@@ -60,11 +66,16 @@ export function useAuditRun(live: Live<AuditAnswer>): AuditRun {
       if (!(error instanceof ApiFailure)) throw error
       setFailure(error)
     }
-    reload()
+    live.reload()
   }
-  return { progress: heard ?? found, failure, start: (since) => void start(since), stop: () => void stop() }
+  const isRunning = isBeginning || (since !== null && !isOver)
+  const unknown = { phase: 'tallies', done: 0, total: 0 } as const
+  return {
+    ...{ live, failure, progress: running ?? (isRunning ? unknown : null) },
+    start: (period) => void start(period),
+    stop: () => void stop(),
+  }
 }
-
 export function verdictText({ ok, faultCount, unbalancedCount }: VerdictAnswer): string {
   if (ok) return 'Every call is accounted for'
   const parts = [
