@@ -327,6 +327,39 @@ test('the page of a destination', async (t) => {
   )
 
   await t.test(
+    'an attempt opens beside the list, on a phone in its place, with what its receiver answered',
+    async (t) => {
+      const { page } = await openPage(t, url, '/destinations/stock?view=attempts')
+      const list = page.getByRole('region', { name: 'attempts' })
+      await list.waitFor()
+      assert.doesNotMatch(await list.innerText(), /status 503/, 'the status is said once')
+      const first = page.getByRole('button', { name: /^Attempt of / }).first()
+      assert.match(await first.innerText(), /^\d\d:\d\d:\d\d\.\d{3}$/)
+      await tabTo(page, /^Attempt of /)
+      await page.keyboard.press('Enter')
+      const panel = page.getByRole('region', { name: 'Attempt', exact: true })
+      await panel.getByText('What it answered to this call').waitFor()
+      await panel.getByText('Ordered', { exact: true }).waitFor({ timeout: 30_000 })
+      await panel
+        .getByText(/answered 503 after/)
+        .first()
+        .waitFor({ timeout: 30_000 })
+      assert.ok(await list.isVisible())
+      await assertAccessible(page)
+      await page.reload()
+      await panel.waitFor()
+      await page.setViewportSize({ width: 390, height: 900 })
+      assert.equal(await list.isVisible(), false)
+      assert.equal(await page.evaluate(isWider), false)
+      await panel.getByText('Ordered', { exact: true }).waitFor({ timeout: 30_000 })
+      await assertAccessible(page)
+      await page.keyboard.press('Escape')
+      await list.waitFor()
+      assert.equal(new URL(page.url()).searchParams.get('attempt'), null)
+    },
+  )
+
+  await t.test(
     'a failed attempt of a hostile call is text: nothing runs, the list does not grow wider',
     async (t) => {
       const { codecs, producer, topics } = scene.deployment
@@ -345,7 +378,11 @@ test('the page of a destination', async (t) => {
         await shown.waitFor({ timeout: 30_000 })
         assert.equal(await page.evaluate(isWider), false)
         assert.equal(await page.title(), 'odd · Postrider')
-        await page.getByRole('button', { name: 'Copy the messageId' }).first().click()
+        await page
+          .getByRole('button', { name: /^Attempt of / })
+          .first()
+          .click()
+        await page.getByRole('button', { name: 'Copy the messageId' }).click()
         assert.equal(await page.evaluate('navigator.clipboard.readText()'), messageId)
         await assertAccessible(page)
       }

@@ -49,7 +49,8 @@ test('what is held, suppressed, erased or there twice, in the console', async (t
       /held\s+By pause p-1, after 0 attempts\.\s+The pause began/,
     )
     await until(async () => /delivered/.test(await rowOf(page, 'mail').innerText()), 30_000)
-    await page.getByRole('list', { name: 'Step by step' }).getByText('by pause p-1').waitFor()
+    await page.getByRole('heading', { name: 'All steps' }).click()
+    await page.getByRole('list', { name: 'All steps' }).getByText('by pause p-1').waitFor()
     await assertAccessible(page)
   })
 

@@ -56,7 +56,13 @@ test('the life of a call in the console', async (t) => {
       await rowOf(page, 'profiles').innerText(),
       /not planned\s+Because the destination does not choose this type or event/,
     )
-    const timeline = page.getByRole('list', { name: 'Step by step' })
+    await rowOf(page, 'mail')
+      .getByText(/^\d+ steps$/)
+      .click()
+    await rowOf(page, 'mail').getByText('retry scheduled').waitFor()
+    assert.doesNotMatch(await rowOf(page, 'mail').innerText(), /answered 404/, 'of this destination only')
+    await page.getByRole('heading', { name: 'All steps' }).click()
+    const timeline = page.getByRole('list', { name: 'All steps' })
     const text = (await timeline.innerText()).replaceAll(/\s+/g, ' ')
     for (const part of [
       /received by a collector; partition \d, offset \d/,
@@ -87,7 +93,8 @@ test('the life of a call in the console', async (t) => {
     await page.keyboard.type('one')
     await page.keyboard.press('Enter')
     await found(page)
-    await page.getByRole('heading', { name: 'Step by step' }).waitFor()
+    await page.getByRole('heading', { name: 'All steps' }).click()
+    await page.getByRole('list', { name: 'All steps' }).waitFor()
     await assertAccessible(page)
     const [before] = refusing.requests
     refusing.answer({ status: 200 })
@@ -107,8 +114,9 @@ test('the life of a call in the console', async (t) => {
     const { searchParams } = new URL(page.url())
     const replay = searchParams.get('replay')!
     assert.match(replay, /^replay-/)
-    await page.getByText(`by ${replay}`).waitFor()
+    await page.getByRole('list', { name: 'All steps' }).getByText(`by ${replay}`).waitFor()
     await page.reload()
+    await page.getByRole('heading', { name: 'All steps' }).click({ timeout: 30_000 })
     await page.getByText(`by ${replay}`).waitFor({ timeout: 30_000 })
     assert.equal(fine.requests.filter((request) => request.json().messageId === 'one').length, 1)
 

@@ -89,3 +89,7 @@ const words: Record<string, string> = {
   order_wait: 'waited for too long',
   order_room: 'no room for more that wait',
 }
+
+/** What is said of an attempt beside its status; null where that says it already. */
+export const remarkOf = (attempt: { status: number | null; detail: string | null }): string | null =>
+  attempt.detail === null || attempt.detail === `status ${attempt.status}` ? null : attempt.detail

@@ -1,15 +1,17 @@
+import { useRef } from 'preact/hooks'
 import { outcomeKinds } from '../../../core/delivery/outcome.ts'
 import type { AttemptAnswer, DestinationAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { Select, TextField } from '../../components/fields.tsx'
-import { msText, wordsOf } from '../../components/figures.ts'
+import { absoluteText, msText, remarkOf, wordsOf } from '../../components/figures.ts'
 import { LateField } from '../../components/late-field.tsx'
+import { Lazy } from '../../components/lazy.tsx'
 import { NoValue } from '../../components/notices.tsx'
 import { PeriodFields } from '../../components/period.tsx'
-import { PagedTable, type Column } from '../../components/table.tsx'
-import { Badge, CopyAsCurl, CopyButton, MessageLink } from '../../components/text.tsx'
-import { Ago } from '../../components/time.tsx'
+import { PageTable, usePage, type Column } from '../../components/table.tsx'
+import { CopyAsCurl, MessageLink } from '../../components/text.tsx'
+import { AttemptBadge } from './attempt-badge.tsx'
 import { shownPeriod } from './period.ts'
 
 const failures = outcomeKinds.filter((kind) => kind !== 'success' && kind !== 'deferred')
@@ -26,8 +28,14 @@ const periods = [
   ['', 'The last 9 days'],
 ] as const
 
-/** Requests to its URLs, the newest first: those that failed, with LEDGER=all the others too. */
-export function Attempts({ destination: { id, urls } }: { destination: DestinationAnswer }) {
+// A script of its own: only who opens an attempt wants it.
+const panel = () => import('./attempt-panel.tsx').then(({ AttemptPanel }) => AttemptPanel)
+
+const keyOf = ({ at, deliveryId, urlId, attempt }: AttemptAnswer) => `${at} ${deliveryId} ${urlId} ${attempt}`
+
+/** Requests to its URLs, the newest first: those that failed, with LEDGER=all the others too. Beside them the one that was opened. */
+export function Attempts({ destination }: { destination: DestinationAnswer }) {
+  const { id, urls } = destination
   const value = (name: string) => query.value.get(name) ?? ''
   const status = value('status')
   // Dragged out of a plot of its activity.
@@ -46,8 +54,18 @@ export function Attempts({ destination: { id, urls } }: { destination: Destinati
     },
   }
   // Another filter begins at the first page.
-  const choose = (changes: Record<string, string | null>) => setQuery({ ...changes, cursor: null })
+  const choose = (changes: Record<string, string | null>) =>
+    setQuery({ ...changes, cursor: null, attempt: null })
   const set = (name: string, to: string) => choose({ [name]: to })
+  // Of whose calls they are is looked up, which takes much.
+  const follows = asked.query.event === '' && asked.query.user === '' ? 'first' : 'none'
+  const live = usePage('GET /attempts', { asked, follows })
+  const opened = useOpened(live.data?.data ?? [])
+  const close = () => {
+    setQuery({ attempt: null })
+    document.querySelector<HTMLElement>('.opens[aria-expanded=true]')?.focus()
+  }
+  const columns = urls.length > 1 ? [...common.slice(0, 3), urlColumn, ...common.slice(3)] : common
   return (
     <>
       <div class="filters">
@@ -86,46 +104,70 @@ export function Attempts({ destination: { id, urls } }: { destination: Destinati
         />
         <CopyAsCurl route="GET /attempts" asked={asked} />
       </div>
-      <PagedTable
-        route="GET /attempts"
-        asked={asked}
-        what="attempts"
-        columns={columns}
-        keyOf={({ at, deliveryId, urlId, attempt }) => `${at} ${deliveryId} ${urlId} ${attempt}`}
-        empty={{
-          title: 'No attempt is listed that matches.',
-          text: 'Successful ones are counted, not listed; with LEDGER=all they are listed too.',
-        }}
-        // Of whose calls they are is looked up, which takes much.
-        follows={asked.query.event === '' && asked.query.user === '' ? 'first' : 'none'}
-      />
+      <div class={opened ? 'with-panel' : ''}>
+        <PageTable<'GET /attempts'>
+          live={live}
+          what="attempts"
+          columns={columns}
+          keyOf={keyOf}
+          empty={{
+            title: 'No attempt is listed that matches.',
+            text: 'Successful ones are counted, not listed; with LEDGER=all they are listed too.',
+          }}
+        />
+        {opened && (
+          <Lazy
+            key={keyOf(opened)}
+            load={panel}
+            what="the attempt"
+            props={{ attempt: opened, destination, close }}
+          />
+        )}
+      </div>
     </>
   )
 }
 
-const columns: Column<AttemptAnswer>[] = [
-  { head: 'When', cell: ({ at }) => <Ago at={at} /> },
-  {
-    head: 'Outcome',
-    cell: ({ outcome, status }) => (
-      <Badge
-        tone={outcome === 'success' ? 'good' : 'bad'}
-        text={status === null ? wordsOf(outcome) : `${status}${outcome === 'gone' ? ' gone' : ''}`}
-        title={wordsOf(outcome)}
-      />
-    ),
-  },
+/** The one that the address names; while it is open it stays, also when new ones push it from its page. */
+function useOpened(listed: readonly AttemptAnswer[]): AttemptAnswer | null {
+  const key = query.value.get('attempt')
+  const opened = useRef<AttemptAnswer | null>(null)
+  const found = listed.find((each) => keyOf(each) === key)
+  if (found) opened.current = found
+  return opened.current && keyOf(opened.current) === key ? opened.current : null
+}
+
+/** Its time to the millisecond opens it: in a log, times are compared. */
+function Opener({ attempt }: { attempt: AttemptAnswer }) {
+  const [key, text] = [keyOf(attempt), absoluteText(Date.parse(attempt.at))]
+  const [day, time] = [text.slice(0, 10), text.slice(11, 23)]
+  const isOpen = query.value.get('attempt') === key
+  return (
+    <button
+      type="button"
+      class="opens numbers"
+      aria-expanded={isOpen}
+      aria-label={`Attempt of ${text}`}
+      title={text}
+      onClick={() => setQuery({ attempt: isOpen ? null : key }, { replace: false })}
+    >
+      {day === absoluteText(Date.now()).slice(0, 10) ? time : `${day.slice(5)} ${time}`}
+    </button>
+  )
+}
+
+const common: Column<AttemptAnswer>[] = [
+  { head: 'When', isName: true, cell: (attempt) => <Opener attempt={attempt} /> },
+  { head: 'Outcome', cell: (attempt) => <AttemptBadge attempt={attempt} /> },
   {
     head: 'Call',
-    isName: true,
-    cell: ({ messageId }) => (
-      <span class="with-button">
-        <MessageLink messageId={messageId} />
-        <CopyButton text={messageId} what="the messageId" />
-      </span>
+    cell: (attempt) => (
+      <div class="attempt-call">
+        <MessageLink messageId={attempt.messageId} />
+        {remarkOf(attempt) !== null && <span class="foreign cut faint">{remarkOf(attempt)}</span>}
+      </div>
     ),
   },
-  { head: 'URL', moves: 'medium', cell: ({ urlId }) => <span class="id">{urlId}</span> },
   {
     head: 'Attempt',
     isNumber: true,
@@ -135,9 +177,13 @@ const columns: Column<AttemptAnswer>[] = [
   {
     head: 'Duration',
     isNumber: true,
-    moves: 'narrow',
     cell: ({ durationMs }) =>
       durationMs === null ? <NoValue why="no request was sent" /> : msText(durationMs),
   },
-  { head: 'Detail', moves: 'medium', cell: ({ detail }) => <span class="foreign">{detail}</span> },
 ]
+
+const urlColumn: Column<AttemptAnswer> = {
+  head: 'URL',
+  moves: 'medium',
+  cell: ({ urlId }) => <span class="id">{urlId}</span>,
+}

@@ -5,17 +5,24 @@ import type { MessageAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { Select } from '../../components/fields.tsx'
-import { countText, msText } from '../../components/figures.ts'
+import { countText } from '../../components/figures.ts'
+import { Folded } from '../../components/folded.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Empty, Note, NotKnown } from '../../components/notices.tsx'
+import { Lazy } from '../../components/lazy.tsx'
+import { Note, NotKnown } from '../../components/notices.tsx'
 import { CopyButton, LongText } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { Destinations, hasDelivery } from './destinations.tsx'
 import type { IndexedRecords } from './search.ts'
 import { SendAgainDialog, SentAgain } from './send-again.tsx'
-import { TimePlot, Timeline } from './time-plot.tsx'
+import { AllSteps } from './steps.tsx'
+import { TimePlot } from './time-plot.tsx'
 import type { CallCopy } from './words.ts'
+
+// A script of its own: the page of an attempt shows it, too.
+const responseTexts = () =>
+  import('../../components/responses.tsx').then(({ ResponseTexts }) => ResponseTexts)
 
 interface CallLifeProps {
   life: MessageAnswer
@@ -85,7 +92,7 @@ export function CallLife({ life, deliveryId, reload, isReloading }: CallLifeProp
         <>
           <Destinations copy={copy} deliveryId={deliveryId} />
           <TimePlot copy={copy} />
-          <Timeline copy={copy} />
+          <AllSteps copy={copy} />
           <Answers messageId={messageId} copy={copy} />
           <CallBody messageId={messageId} copy={copy} />
         </>
@@ -176,56 +183,19 @@ function Answers({ messageId, copy }: { messageId: string; copy: CallCopy }) {
         <span class="faint">to attempts that failed</span>
       </summary>
       {isOpen && (
-        <ResponseTexts key={`${partition} ${offset}`} messageId={messageId} place={{ partition, offset }} />
+        <Lazy
+          key={`${partition} ${offset}`}
+          load={responseTexts}
+          what="the responses"
+          props={{ messageId, place: { partition, offset } }}
+        />
       )}
     </details>
   )
 }
 
-function ResponseTexts({
-  messageId,
-  place,
-}: {
-  messageId: string
-  place: { partition: number; offset: number }
-}) {
-  const live = useLongRequest<'GET /messages/{id}/responses', IndexedRecords>(
-    'GET /messages/{id}/responses',
-    {
-      id: messageId,
-      query: place,
-    },
-  )
-  return (
-    <Loaded live={live} what="the responses">
-      {({ responses }) =>
-        responses.length === 0 ? (
-          <Empty title="No response is kept any more." />
-        ) : (
-          <>
-            {responses.map(({ at, destinationId, urlId, status, durationMs, body }) => (
-              <div key={`${at} ${destinationId} ${urlId}`}>
-                <p>
-                  <At at={at} />: {destinationId}, URL {urlId}, answered <strong>{status}</strong> after{' '}
-                  {msText(durationMs)}
-                  {'base64' in body && '; its body is no text, and shown as base64'}
-                </p>
-                <LongText
-                  text={'text' in body ? body.text : body.base64}
-                  what={`Response of ${destinationId}, URL ${urlId}, at ${at}`}
-                />
-              </div>
-            ))}
-          </>
-        )
-      }
-    </Loaded>
-  )
-}
-
 /** What the call says: read when somebody asks, by those who may. */
 export function CallBody({ messageId, copy }: { messageId: string; copy: CallCopy }) {
-  const [isOpen, setOpen] = useState(false)
   if (copy.call === null) return null
   if (!may('operator'))
     return (
@@ -235,13 +205,9 @@ export function CallBody({ messageId, copy }: { messageId: string; copy: CallCop
     )
   const { partition, offset } = copy.received
   return (
-    <details class="section part" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>
-        <h2>What it says</h2>
-        <span class="faint">as it was sent</span>
-      </summary>
-      {isOpen && <Text key={`${partition} ${offset}`} messageId={messageId} place={{ partition, offset }} />}
-    </details>
+    <Folded title="What it says" hint="as it was sent">
+      <Text key={`${partition} ${offset}`} messageId={messageId} place={{ partition, offset }} />
+    </Folded>
   )
 }
 

@@ -1,23 +1,12 @@
 import { pathTo } from '../../../console/page-paths.ts'
-import { may } from '../../app/session.ts'
 import { Empty, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Badge, CopyButton } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { deliveryWaitText } from '../../components/wait-text.ts'
 import { stateNames, stateTones } from '../../components/delivery-state.ts'
+import { DeadLetterLink, StepsOf } from './steps.tsx'
 import { endText, reasonText, type CallDelivery, type CallCopy } from './words.ts'
-
-/** Leads to a dead letter, for those who may see its contents. */
-export function DeadLetterLink({ id }: { id: string | null | undefined }) {
-  if (id === null || id === undefined) return null
-  if (!may('operator')) return <span class="id">{id}</span>
-  return (
-    <a class="id" href={pathTo('deadLetter', { id })}>
-      {id}
-    </a>
-  )
-}
 
 /** A destination of the call's source: with its delivery, or with why there is none. */
 interface Row {
@@ -63,7 +52,7 @@ export function Destinations({ copy, deliveryId }: { copy: CallCopy; deliveryId:
         <h2 id="destinations-title">Where it went</h2>
       </div>
       {rows.length > 0 ? (
-        <Table label="Destinations" columns={columns} rows={rows} keyOf={({ key }) => key} />
+        <Table label="Destinations" columns={columnsOf(copy)} rows={rows} keyOf={({ key }) => key} />
       ) : (
         <Nowhere copy={copy} />
       )}
@@ -111,7 +100,7 @@ function Honest({ copy: { plan, deliveries } }: { copy: CallCopy }) {
   )
 }
 
-const columns: Column<Row>[] = [
+const columnsOf = (copy: CallCopy): Column<Row>[] => [
   {
     head: 'Destination',
     isName: true,
@@ -134,6 +123,7 @@ const columns: Column<Row>[] = [
               {endText(delivery)} <Due delivery={delivery} />
               <DeadLetterLink id={delivery.deadLetterId} />
               {delivery.waits && <p>{deliveryWaitText(delivery.waits)}</p>}
+              <StepsOf copy={copy} deliveryId={delivery.deliveryId} />
             </div>
           </>
         ) : (

@@ -1,7 +1,7 @@
 // What the API says of a call's life, in words.
 import { durationText } from '../../../core/duration.ts'
 import type { MessageAnswer } from '../../api/routes.ts'
-import { msText, countOf, wordsOf } from '../../components/figures.ts'
+import { msText, countOf, remarkOf, wordsOf } from '../../components/figures.ts'
 import type { Tone } from '../../components/text.tsx'
 
 /** A line of the life of a call. */
@@ -18,6 +18,8 @@ export interface TimelineEntry {
   dueAt?: string | null
   deadLetterId?: string | null
   isRepeat?: boolean
+  /** Of which delivery; none where it is of the whole call. */
+  deliveryId?: string | null
 }
 
 export const waitText = (ms: number): string => (ms < 60_000 ? msText(ms) : durationText(ms))
@@ -82,6 +84,7 @@ export function entriesOf(copy: CallCopy, startMs: number | null): TimelineEntry
       dueAt: what === 'retried' || what === 'deferred' ? (step.dueAt ?? null) : null,
       deadLetterId: step.deadLetterId ?? null,
       isRepeat: repeat,
+      deliveryId,
     })
   }
   for (const { deliveryId, state, at, byTally, reason } of deliveries)
@@ -89,6 +92,7 @@ export function entriesOf(copy: CallCopy, startMs: number | null): TimelineEntry
       recorded.push({
         at: Date.parse(at),
         name: state,
+        deliveryId,
         tone: state === 'delivered' ? 'good' : state === 'held' ? 'warn' : 'plain',
         who: names.get(deliveryId)!,
         text: state === 'held' ? `by pause ${reason}` : `by then, as a tally of the ledger says`,
@@ -174,8 +178,8 @@ export function stepWords(step: CallStep): { name: string; tone: Tone; text: str
         return { name: 'put off', tone: 'warn', text: `${detail ?? 'no attempt now'}${at}` }
       const took = typeof durationMs === 'number' ? ` after ${msText(durationMs)}` : ''
       const came = typeof status === 'number' ? `answered ${status}` : wordsOf(outcome ?? 'unknown')
-      // What the status says already.
-      const more = detail && detail !== `status ${status}` ? `: ${detail}` : ''
+      const remark = remarkOf({ status: status ?? null, detail: detail ?? null })
+      const more = remark ? `: ${remark}` : ''
       return {
         name: `attempt ${attempt ?? '?'}`,
         tone: outcome === 'success' ? 'good' : 'bad',
