@@ -10,6 +10,12 @@ export interface KnownPoints {
 
 type Values = readonly (number | null)[]
 
+/** When the first point begins of which anything is known, epoch ms; what is before was not 0. Null: none is. */
+export function knownFrom(times: readonly number[], { since, stepMs }: KnownPoints): number | null {
+  const from = since === null ? Infinity : Date.parse(since)
+  return times.find((at) => at + stepMs > from) ?? null
+}
+
 /**
  * A line in two: what is over, and what is not over yet, which joins on to it. Points that began before anything was known
  * have no value: it was not 0.
@@ -19,12 +25,12 @@ type Values = readonly (number | null)[]
 export function partsOfLine(
   times: readonly number[],
   values: Values,
-  { since, stepMs }: KnownPoints,
+  points: KnownPoints,
   now: number,
 ): { over: (number | null)[]; open: (number | null)[] } {
-  const knownFrom = since === null ? Infinity : Date.parse(since)
-  const known = values.map((value, index) => (times[index]! + stepMs <= knownFrom ? null : value))
-  const firstOpen = times.findIndex((at) => at + stepMs > now)
+  const from = knownFrom(times, points) ?? Infinity
+  const known = values.map((value, index) => (times[index]! < from ? null : value))
+  const firstOpen = times.findIndex((at) => at + points.stepMs > now)
   if (firstOpen < 0) return { over: known, open: known.map(() => null) }
   return {
     over: known.map((value, index) => (index < firstOpen ? value : null)),

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { absoluteText } from './figures.ts'
-import { partsOfLine, type KnownPoints } from './plot-parts.ts'
+import { knownFrom, partsOfLine, type KnownPoints } from './plot-parts.ts'
 
 export interface PlotSeries {
   label: string
@@ -39,6 +39,7 @@ export function Plot(props: PlotProps) {
   const { title, summary, times, series, known, marks = [], height = 160 } = props
   const frame = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
+  const from = knownFrom(times, known)
   const lines = series.map(({ values }) => partsOfLine(times, values, known, Date.now()))
   // What is not over yet is dashed: it comes behind all that is.
   const data = [
@@ -82,6 +83,9 @@ export function Plot(props: PlotProps) {
         role="img"
         aria-label={[
           summary,
+          ...(from === null || from > times[0]!
+            ? [`Not known before ${absoluteText(from ?? Date.now()).slice(0, 16)}.`]
+            : []),
           ...marks.map(({ at, text }) => `${absoluteText(at).slice(11, 19)}: ${text}.`),
         ].join(' ')}
       />
@@ -106,6 +110,7 @@ function optionsOf(element: HTMLElement, drawn: () => PlotProps, height: number)
     padding: [8, 18, 0, 0],
     cursor: { y: false, drag: { x: choose !== undefined, y: false, setScale: false }, points: { size: 6 } },
     hooks: {
+      drawClear: [(plot) => drawUnknown(plot, drawn(), colorOf('--line-strong'))],
       draw: [(plot) => drawMarks(plot, drawn().marks ?? [], colorOf('--line-strong'))],
       setSelect: [(plot) => chooseSelected(plot, drawn())],
     },
@@ -140,6 +145,29 @@ function optionsOf(element: HTMLElement, drawn: () => PlotProps, height: number)
     ],
   }
 }
+
+/** Hatched, so that nobody takes it for nothing. */
+function drawUnknown({ ctx, bbox, valToPos }: uPlot, { times, known }: PlotProps, color: string): void {
+  const { left, top, width, height } = bbox
+  const from = knownFrom(times, known)
+  const end = from === null ? left + width : Math.min(left + width, valToPos(from / 1_000, 'x', true))
+  ctx.save()
+  ctx.beginPath()
+  ctx.rect(left, top, Math.max(0, end - left), height)
+  ctx.clip()
+  ctx.strokeStyle = color
+  ctx.lineWidth = devicePixelRatio
+  ctx.beginPath()
+  for (let x = left - height; x < end; x += hatchGap * devicePixelRatio) {
+    ctx.moveTo(x, top + height)
+    ctx.lineTo(x + height, top)
+  }
+  ctx.stroke()
+  ctx.restore()
+}
+
+/** Between two lines of it, in pixels. */
+const hatchGap = 7
 
 /** A line across for each. */
 function drawMarks({ ctx, bbox, valToPos }: uPlot, marks: readonly PlotMark[], color: string): void {
