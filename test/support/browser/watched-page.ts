@@ -93,8 +93,44 @@ export async function assertAccessible(page: Page): Promise<void> {
     const { violations } = await axe.analyze()
     const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
     assert.deepEqual(found, [], colorScheme)
+    assert.deepEqual(await page.evaluate(unseenControls), [], `controls with less than 3:1, ${colorScheme}`)
   }
 }
+
+/**
+ * Fields, buttons with a border, and what of several is chosen, whose edge and fill both have less than 3:1 to what is around
+ * them (WCAG 1.4.11), which axe does not measure.
+ */
+const unseenControls = `(() => {
+  const parse = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number)
+  const over = ([r, g, b, a = 1], under) => [r, g, b].map((part, index) => part * a + under[index] * (1 - a))
+  const light = (color) => {
+    const [r, g, b] = color.map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4))
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+  }
+  const contrast = (one, other) => {
+    const [low, high] = [light(one), light(other)].sort((a, b) => a - b)
+    return (high + 0.05) / (low + 0.05)
+  }
+  const behind = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const color = parse(getComputedStyle(each).backgroundColor)
+      if ((color[3] ?? 1) === 1) return color.slice(0, 3)
+    }
+    return [255, 255, 255]
+  }
+  const controls = 'input:not([type=checkbox], [type=radio], [type=hidden], [type=file]), select, textarea, .button, [aria-pressed=true]'
+  return [...document.querySelectorAll(controls)].flatMap((element) => {
+    const { borderTopWidth, borderTopColor, backgroundColor, boxShadow } = getComputedStyle(element)
+    const around = behind(element.parentElement)
+    const isPlain = parseFloat(borderTopWidth) === 0 || (parse(borderTopColor)[3] ?? 1) === 0
+    // Words alone are a button, too.
+    if (!element.checkVisibility() || element.disabled || (isPlain && element.matches('.button'))) return []
+    const edges = [backgroundColor, ...(isPlain ? [] : [borderTopColor]), ...(boxShadow === 'none' ? [] : [/^[^)]+\\)/.exec(boxShadow)[0]])]
+    const best = Math.max(...edges.map((color) => contrast(over(parse(color), around), around)))
+    return best < 3 ? [best.toFixed(2) + ' ' + element.outerHTML.slice(0, 120)] : []
+  })
+})()`
 
 /** Presses Tab until what has the focus has this name, as a person without a mouse would. */
 export async function tabTo(page: Page, name: string | RegExp): Promise<void> {
