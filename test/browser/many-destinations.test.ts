@@ -1,6 +1,7 @@
 // The page with very many destinations, served by the real console without Kafka.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { openConsoleOf, servicesOfMany } from '../support/services-of-many.ts'
@@ -51,6 +52,23 @@ const pages: [path: string, last: string][] = [
   ['/system', 'h3'],
 ]
 
+/** What others are over as soon as their title is there. */
+const morePages: [path: string, last: string][] = [
+  ['/begin', 'main h1'],
+  ['/new-destination', 'form'],
+  ['/dead-letters', 'main h1'],
+  ['/sources/shop/events', 'main h1'],
+  ['/deletions', 'main h1'],
+  ['/suppressions', 'main h1'],
+  ['/system/history', 'main h1'],
+  ['/system/settings', 'main h1'],
+  ['/system/alerts', 'main h1'],
+  ['/system/tokens', 'main h1'],
+]
+
+/** How much later each answer comes than the one before it, in ms, and at most. */
+const [lateMs, maxLateMs] = [120, 600]
+
 async function loaded(page: Page, path: string, last: string): Promise<Seen> {
   await page.goto(path)
   await page.locator(last).first().waitFor()
@@ -69,6 +87,60 @@ test('with 500 destinations no page moves under the reader’s eyes, or holds th
     for (let tries = 0; longest > 200 && tries < 2; tries++) ({ longest } = await loaded(page, path, last))
     assert.ok(longest <= 200, `${path} holds the browser up for ${longest} ms`)
   }
+})
+
+test('however late its answers come, no page moves under the reader’s eyes, on a phone or a wide screen', async (t) => {
+  const url = await consoleOf(60)
+  for (const width of [390, 1_440]) {
+    const { page, context } = await openPage(t, url, '/login', { width })
+    await context.addInitScript(watching)
+    // The double of the services has none of these.
+    const json = { data: [], next: null }
+    let asked = 0
+    // One after another, so that each moves what those before it have drawn, if anything does.
+    await context.route('**/api/v1/**', async (route) => {
+      await delay(Math.min(++asked * lateMs, maxLateMs))
+      const isList = /\/(deletions|suppressions|settings\/history)\?/.test(route.request().url())
+      await (isList ? route.fulfill({ json }) : route.continue()).catch(() => {})
+    })
+    const moving: string[] = []
+    for (const [path, last] of [...pages, ...morePages]) {
+      asked = 0
+      const { shift, moved } = await loaded(page, path, last)
+      t.diagnostic(`${path} at ${width} px: ${shift.toFixed(3)}`)
+      if (shift >= 0.1) moving.push(`${path} at ${width} px by ${shift.toFixed(3)}: ${moved.join(', ')}`)
+    }
+    assert.deepEqual(moving, [])
+    await context.unrouteAll({ behavior: 'ignoreErrors' })
+  }
+})
+
+/** How often a line across the left half of a plot, between those of its grid, goes from drawn to not drawn. */
+const changes = `(canvas) => {
+  const { width, height } = canvas
+  const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
+  copy.drawImage(canvas, 0, 0)
+  return Math.max(...[0.31, 0.37, 0.43].map((part) => {
+    const { data } = copy.getImageData(width * 0.2, height * part, width * 0.3, 1)
+    let count = 0
+    for (let at = 7; at < data.length; at += 4) if (data[at] > 0 !== data[at - 4] > 0) count++
+    return count
+  }))
+}`
+
+test('what is not known is hatched in plots, and said', async (t) => {
+  // Of the last day all is known, of what was before nothing.
+  const { page } = await openPage(t, await consoleOf(3), '/destinations/many-0?window=7d')
+  const changesIn = (label: string) =>
+    page.evaluate(
+      `(${changes})(document.querySelector('[aria-label*="${label}"] canvas'))`,
+    ) as Promise<number>
+  await page.locator('[aria-label*="Not known before"] canvas').first().waitFor()
+  await until(async () => (await changesIn('Not known before')) > 20)
+  await page.goto('/destinations/many-0')
+  await page.locator('[aria-label*="Delivered per minute"] canvas').waitFor()
+  assert.equal(await page.getByRole('img', { name: /Not known before/ }).count(), 0)
+  assert.ok((await changesIn('Delivered per minute')) < 10)
 })
 
 test('100,000 destinations: their list opens, is sorted by keyboard, and each is found', async (t) => {
