@@ -122,9 +122,9 @@ test('property: whatever a call contains, its body has exactly the keys of its t
       const parsed = JSON.parse(renderBody(call)) as Record<string, unknown>
       assert.deepEqual(Object.entries(parsed), expectedEntries(call))
     }),
-    { numRuns: 3_000, maxSkipsPerRun: 1_000 },
+    { numRuns: 1_000, maxSkipsPerRun: 1_000 },
   )
-  assert.ok(valid >= 3_000)
+  assert.ok(valid >= 1_000)
 })
 
 test('property: the body equals JSON.stringify(JSON.parse(body)), so a signature over either is the same', () => {
@@ -137,9 +137,9 @@ test('property: the body equals JSON.stringify(JSON.parse(body)), so a signature
       const body = renderBody(call)
       assert.equal(JSON.stringify(JSON.parse(body)), body)
     }),
-    { numRuns: 3_000, maxSkipsPerRun: 1_000 },
+    { numRuns: 1_000, maxSkipsPerRun: 1_000 },
   )
-  assert.ok(valid >= 3_000)
+  assert.ok(valid >= 1_000)
 })
 
 test('property: numbers that a double cannot represent keep their spelling', () => {

@@ -132,7 +132,7 @@ test('each call that was seen is valid by the schema that is made of all of them
         assert.equal(validate(JSON.parse(JSON.stringify(sent))), null)
       }
     }),
-    { numRuns: 30 },
+    { numRuns: 10 },
   )
 })
 
@@ -203,7 +203,7 @@ test('an AsyncAPI document is valid, and so is the body of each call by the mess
         assert.equal(validate.get(name === null ? type : `${type} ${name}`)!(JSON.parse(body)), null, body)
       }
     }),
-    { numRuns: 20 },
+    { numRuns: 8 },
   )
   assert.equal(asyncApiFaults(documentOf(seen([someCall()]))), null)
   fc.assert(

@@ -205,7 +205,7 @@ test('running out of steps is no fault that another part of the condition can co
   assert.equal(verdictOf(`!(${long} && false)`, call), tooManySteps)
 })
 
-test('100,000 calls of random shapes leave nothing behind', (t) => {
+test('30,000 calls of random shapes leave nothing behind', (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const expressions = [
@@ -225,10 +225,10 @@ test('100,000 calls of random shapes leave nothing behind', (t) => {
     return process.memoryUsage().heapUsed
   }
   const before = evaluateSome(2_000)
-  const after = evaluateSome(100_000)
+  const after = evaluateSome(30_000)
   const kilobytes = Math.round((after - before) / 1_024)
   t.diagnostic(`${kilobytes} KB`)
-  assert.ok(kilobytes < 2_048, `${kilobytes} KB are kept`)
+  assert.ok(kilobytes < 700, `${kilobytes} KB are kept`)
 })
 
 const library = new Environment({ limits: { maxAstNodes: 500, maxDepth: 50 } })
@@ -339,8 +339,8 @@ test('property: where the library says true or false of a call, so does this', (
       const ours = expression.evaluate(new CallValues(call))
       assert.equal(ours, theirs, `${text}: ${JSON.stringify(ours)}`)
     }),
-    { numRuns: 5_000 },
+    { numRuns: 2_000 },
   )
   t.diagnostic(`${agreed} of them`)
-  assert.ok(agreed > 500)
+  assert.ok(agreed > 200)
 })

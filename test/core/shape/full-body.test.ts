@@ -124,7 +124,7 @@ test('property: whatever a call contains, its full body has all of it, in order,
       assert.deepEqual(Object.entries(parsed), expected)
       assert.equal(JSON.stringify(parsed), body)
     }),
-    { numRuns: 3_000, maxSkipsPerRun: 1_000 },
+    { numRuns: 1_000, maxSkipsPerRun: 1_000 },
   )
-  assert.ok(valid >= 3_000)
+  assert.ok(valid >= 1_000)
 })

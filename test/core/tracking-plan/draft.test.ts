@@ -95,6 +95,6 @@ test('calls do not violate the draft that was made from them, and its schemas ca
       const check = new PlanCheck(plan, compileSchema)
       for (const each of calls) assert.deepEqual(check.violations(each), [])
     }),
-    { numRuns: 200 },
+    { numRuns: 50 },
   )
 })
