@@ -21,7 +21,7 @@ const share = (
   capacity: number,
   refusal: Refusal | null = null,
   backlog = 0,
-  minutes = 6,
+  minutes = 3,
   more: Partial<Scenario> = {},
 ): Figures =>
   simulate({
@@ -37,7 +37,7 @@ function deliversAll({ succeeded, attemptsPerCall }: Figures, capacity: number):
 }
 
 test('an endpoint that takes five a second gets no more at once than it can answer in time', () => {
-  deliversAll(share(1, 20, 5), 5)
+  deliversAll(share(1, 20, 5, null, 0, 6), 5)
 })
 
 test('ten or a hundred that share an endpoint deliver as much as it can take, whatever comes', () => {
@@ -57,13 +57,13 @@ test('a hundred sharing an endpoint that answers 429 send it few requests in vai
 })
 
 test('a hundred sharing an endpoint of five a second take turns, and most of what they send is answered in time', () => {
-  const { succeeded, attemptsPerCall } = share(100, 20, 5, null, 0, 18)
+  const { succeeded, attemptsPerCall } = share(100, 20, 5, null, 0, 9)
   assert.ok(succeeded >= 4, `${succeeded} a second`)
   assert.ok(attemptsPerCall <= 2, `${attemptsPerCall} requests for each that was delivered`)
 })
 
 /** A hundred at an endpoint of five a second, which get 20 calls a second. */
-const atFive = (more: Partial<Scenario>) => share(100, 20, 5, null, 0, 18, more)
+const atFive = (more: Partial<Scenario>, minutes = 9) => share(100, 20, 5, null, 0, minutes, more)
 
 test('a hundred take turns as well where their clocks are a second apart', () => {
   const { succeeded } = atFive({ skewMs: 1_000 })
@@ -71,7 +71,7 @@ test('a hundred take turns as well where their clocks are a second apart', () =>
 })
 
 test('a hundred take turns as well while one of them is replaced every half minute', () => {
-  const { succeeded } = atFive({ replacedEveryMs: 30_000 })
+  const { succeeded } = atFive({ replacedEveryMs: 30_000 }, 18)
   assert.ok(succeeded >= 4, `${succeeded} a second`)
 })
 

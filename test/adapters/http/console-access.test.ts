@@ -160,6 +160,11 @@ const escaped = (character: string) => `%${character.charCodeAt(0).toString(16)}
 /** Spellings of the same path by RFC 3986: percent-encoding of a letter means nothing. */
 const same = ['a escaped', 'p escaped', 'i escaped', 'all escaped', 'escaped version', 'escaped within']
 
+/** In these spellings every operation is asked for by everybody. */
+const isProof = (spelling: string): boolean => spelling === 'as it should be' || same.includes(spelling)
+/** In the others every third, for each of the others in turn: no operation has a way of its own to read its path. */
+const spreadOver = 3
+
 const bearer = ({ token }: Holder): OutgoingHttpHeaders =>
   token === null ? {} : { authorization: `Bearer ${token}` }
 /** As the console's own page sends it. */
@@ -186,13 +191,15 @@ for (const [by, headersOf] of [
       if (done && !may(holder, done.operation)) beyond.push(who)
       if (done && !operation.isOpen) assert.deepEqual([done.by, done.actor], [holder.name, holder.name], who)
       // Else the spellings would prove nothing.
-      if (spelling === 'as it should be' || same.includes(spelling))
+      if (isProof(spelling))
         assert.equal(done?.operation.id, may(holder, operation) ? operation.id : undefined, who)
     }
-    for (const holder of holders)
+    for (const [turn, holder] of holders.entries())
       await Promise.all(
-        Object.keys(spellings).flatMap((spelling) =>
-          operations.map((operation) => attempt(holder, operation, spelling)),
+        Object.keys(spellings).flatMap((spelling, row) =>
+          operations
+            .filter((_, column) => isProof(spelling) || (row + column + turn) % spreadOver === 0)
+            .map((operation) => attempt(holder, operation, spelling)),
         ),
       )
     assert.deepEqual(beyond, [])
@@ -240,20 +247,19 @@ test('nobody does what the role does not allow, whatever the method pretends to 
     if (done && !done.operation.isOpen) assert.equal(done.by, holder.name)
   }
   for (const holder of holders.filter(({ role }) => role !== 'admin'))
-    for (const prefix of ['/api', '/%61pi'])
-      await Promise.all(
-        operations.flatMap((operation) => {
-          const target = targetOf(operation).replace('/api', prefix)
-          return [
-            ...methods.map((method) => attempt(holder, method, target)),
-            ...['x-http-method-override', 'x-http-method', 'x-method-override'].flatMap((header) => [
-              attempt(holder, 'GET', target, { [header]: operation.method }),
-              attempt(holder, 'POST', target, { [header]: operation.method }),
-            ]),
-            attempt(holder, 'GET', `${target}?_method=${operation.method}`),
-          ]
-        }),
-      )
+    await Promise.all(
+      operations.flatMap((operation, index) => {
+        const target = targetOf(operation).replace('/api', ['/api', '/%61pi'][index % 2]!)
+        return [
+          ...methods.map((method) => attempt(holder, method, target)),
+          ...['x-http-method-override', 'x-http-method', 'x-method-override'].flatMap((header) => [
+            attempt(holder, 'GET', target, { [header]: operation.method }),
+            attempt(holder, 'POST', target, { [header]: operation.method }),
+          ]),
+          attempt(holder, 'GET', `${target}?_method=${operation.method}`),
+        ]
+      }),
+    )
   for (const method of ['post', 'Post', 'POST '])
     for (const target of ['/api/v1/tokens', '/%61pi/v1/tokens'])
       assert.notEqual((await sendRaw(port, rawRequest(target, [], '', method)))?.status, 200)
@@ -263,7 +269,7 @@ test('another site does nothing with a session, and logs nobody in, however the 
   const { holderOf, send } = await underTest(t)
   const admin = holderOf('admin')
   for (const site of ['same-site', 'cross-site'])
-    for (const spelling of Object.keys(spellings)) {
+    for (const spelling of Object.keys(spellings).filter((each) => site === 'cross-site' || isProof(each))) {
       const done = await Promise.all(
         operations.map(async (operation) => {
           const target = spellings[spelling]!(targetOf(operation))

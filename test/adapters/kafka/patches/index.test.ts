@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { installPatches, patches } from '../../../../src/adapters/kafka/patches/index.ts'
 import { PostriderError } from '../../../../src/errors.ts'
+import { bareEnv } from '../../../support/deployment/bare-env.ts'
 
 const root = join(import.meta.dirname, '../../../..')
 const require = createRequire(import.meta.url)
@@ -161,7 +162,13 @@ test('a process with an incompatible kafkajs ends with exit code 1 and one line'
         {
           cwd: '/',
           encoding: 'utf8',
-          env: { METRICS_PORT: '0', COLLECTOR_PORT: '0', CONSOLE_PORT: '0', KAFKA_BROKERS: '127.0.0.1:1' },
+          env: {
+            ...bareEnv,
+            METRICS_PORT: '0',
+            COLLECTOR_PORT: '0',
+            CONSOLE_PORT: '0',
+            KAFKA_BROKERS: '127.0.0.1:1',
+          },
         },
       )
       assert.equal(status, 1, command.join(' '))
