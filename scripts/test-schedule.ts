@@ -27,20 +27,25 @@ export const startsCluster = (file: string): boolean => file.endsWith('.cluster.
 /** Beside a cluster run only files that wait for at least that long and take at most that share of one core. */
 const quiet = { minSeconds: 60, maxShare: 0.35, maxAtOnce: 2 }
 
-/** Tests of the core decide and compare: they start nothing, so one process loads what they share once. */
-const sharedFolder = 'test/core/'
+/** Most tests there decide and compare: they start nothing, so one process a folder loads what they share once. */
+const sharedFolders = ['test/core/', 'test/forwarder/', 'test/web/']
 /** What measures or changes its process needs one of its own, and so does what is to happen around each test of a file. */
 const needsOwnProcess = /\bprocess\.|\bperformance\.|node:v8|^(?:before|after)(?:Each)?\(/m
 
 /** @param texts of the files */
 export function processesOf(texts: ReadonlyMap<string, string>): TestProcess[] {
-  const shared: string[] = []
-  const own: TestProcess[] = []
-  for (const [file, text] of texts)
-    if (file.startsWith(sharedFolder) && !needsOwnProcess.test(text)) shared.push(file)
-    else own.push({ name: file, files: [file] })
-  if (shared.length < 2) return [...own, ...shared.map((file) => ({ name: file, files: [file] }))]
-  return [...own, { name: `${shared.length} files of ${sharedFolder}`, files: shared }]
+  const shared = new Map<string, string[]>(sharedFolders.map((folder) => [folder, []]))
+  const processes: TestProcess[] = []
+  const runAlone = (file: string) => processes.push({ name: file, files: [file] })
+  for (const [file, text] of texts) {
+    const folder = sharedFolders.find((each) => file.startsWith(each))
+    if (folder !== undefined && !needsOwnProcess.test(text)) shared.get(folder)!.push(file)
+    else runAlone(file)
+  }
+  for (const [folder, files] of shared)
+    if (files.length < 2) files.forEach(runAlone)
+    else processes.push({ name: `${files.length} files of ${folder}`, files })
+  return processes
 }
 
 /** What runs and what is to run. */

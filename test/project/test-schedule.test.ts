@@ -19,7 +19,7 @@ function startAll(schedule: TestSchedule, idle = 1) {
 }
 const names = (started: readonly { name: string }[]) => started.map(({ name }) => name)
 
-test('files of the core share a process, but for those that measure or change it', () => {
+test('files of the core share a process, and those of the forwarder, but for those that measure or change it', () => {
   const own = [
     'const before = process.memoryUsage()',
     'performance.now()',
@@ -27,12 +27,13 @@ test('files of the core share a process, but for those that measure or change it
     'beforeEach(() => {})',
   ].map((text, at) => [`test/core/own-${at}.test.ts`, text] as const)
   const shared = ['test/core/a.test.ts', 'test/core/b/c.test.ts']
+  const others = ['test/forwarder/a.test.ts', 'test/forwarder/b/c.test.ts']
   const made = processesOf(
-    new Map([...own, ...shared.map((file) => [file, 'test()'] as const), [works, 'test()']]),
+    new Map([...own, ...[...shared, ...others, works].map((file) => [file, 'test()'] as const)]),
   )
   assert.deepEqual(
     made.map(({ files }) => files),
-    [...own.map(([file]) => [file]), [works], shared],
+    [...own.map(([file]) => [file]), [works], shared, others],
   )
 })
 
