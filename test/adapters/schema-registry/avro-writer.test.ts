@@ -88,7 +88,7 @@ for (const { name, type, write } of schemas) {
         const end = write(given, buffer, at)
         assert.ok(buffer.subarray(at, end).equals(byAvsc(type, given)))
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     )
   })
 

@@ -114,7 +114,7 @@ test('property: a request has the same bytes as one of kafkajs', async (t) => {
       }))
       assert.ok(encodeProduceRequest(batches, timeout, now).equals(buffer))
     }),
-    { numRuns: 200 },
+    { numRuns: 80 },
   )
 })
 
@@ -156,7 +156,7 @@ test('property: records that wait in blocks are encoded as kafkajs encodes them'
       for (const { key, value, headers } of records) list.append(encoder.encode(key, value, headers))
       assert.ok(bySelf(list).equals(await byKafkajs(records)))
     }),
-    { numRuns: 200 },
+    { numRuns: 80 },
   )
 })
 
@@ -199,7 +199,7 @@ test('property: a bundle is encoded as kafkajs encodes its records one by one', 
       if (kept.length === 0) return
       assert.ok(bySelf(bundle).equals(await byKafkajs(kept)))
     }),
-    { numRuns: 200 },
+    { numRuns: 80 },
   )
 })
 
