@@ -5,6 +5,7 @@ import { until } from '../../support/until.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
 import {
   NumberedCalls,
+  assertEachOnce,
   countByPlace,
   missing,
   placeOf,
@@ -112,7 +113,7 @@ test('holes of aborted transactions and their markers are committed, and do not 
   // of a transaction until its marker is written, which may be after the producer got its answer.
   await receiver.waitFor(expected.length)
   await deployment.drained()
-  assert.deepEqual(receiver.requests.map(placeOf).toSorted(), expected.toSorted())
+  await assertEachOnce(deployment, expected, receiver)
   assert.deepEqual(
     forwarder.log.filter(({ msg }) => msg.includes('lost')),
     [],
@@ -124,7 +125,7 @@ test('holes of aborted transactions and their markers are committed, and do not 
   await receiver.waitFor(expected.length)
   await deployment.drained()
   await next.stop()
-  assert.deepEqual(receiver.requests.map(placeOf).toSorted(), expected.toSorted())
+  await assertEachOnce(deployment, expected, receiver)
   assert.deepEqual(
     next.log.filter(({ msg }) => msg.includes('lost')),
     [],
@@ -206,6 +207,6 @@ test('partitions that are added at run time are read from their beginning', asyn
   const places = [...calls.places, ...added.places]
   await receiver.waitFor(places.length, 30_000)
   await deployment.drained()
-  assert.deepEqual(receiver.requests.map(placeOf).toSorted(), places.toSorted())
+  await assertEachOnce(deployment, places, receiver)
   assert.equal(forwarder.problem(), null)
 })

@@ -1,10 +1,12 @@
 // A load whose every request can be traced to its record, and what the group has committed of it: so that each
 // duplicate can be explained, or not.
+import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { decodeFinished } from '../../../src/core/offsets/offset-runs.ts'
 import { someCall } from './calls.ts'
 import type { Deployment } from '../deployment/deployment.ts'
 import type { Answer, ReceivedRequest, Receiver } from '../receivers.ts'
+import { until } from '../until.ts'
 import { tierDeliveries } from './tier-deliveries.ts'
 
 /** A record of the calls topic: `<partition>/<offset>`. It is its call's messageId too. */
@@ -70,6 +72,27 @@ export function countByPlace(requests: readonly ReceivedRequest[]): Map<Place, n
 export const missing = (places: readonly Place[], receivers: readonly Receiver[]): Place[] => {
   const arrived = new Set(receivers.flatMap(({ requests }) => requests.map(placeOf)))
   return places.filter((place) => !arrived.has(place))
+}
+
+/** Of each record a request comes. One whose answer was late waits in a tier, though its own topic is done with. */
+export async function assertAllArrive(
+  places: readonly Place[],
+  receivers: readonly Receiver[],
+): Promise<void> {
+  await until(() => missing(places, receivers).length === 0, 60_000).catch(() => {})
+  assert.deepEqual(missing(places, receivers), [], 'every call arrives')
+}
+
+/** Of each record one request comes, and nothing else does; but those that went to a retry tier may come again. */
+export async function assertEachOnce(
+  deployment: Deployment,
+  places: readonly Place[],
+  receiver: Receiver,
+): Promise<void> {
+  await assertAllArrive(places, [receiver])
+  const scheduled = await readScheduled(deployment)
+  const unscheduled = (all: readonly Place[]) => all.filter((place) => !scheduled.has(place)).toSorted()
+  assert.deepEqual(unscheduled(receiver.requests.map(placeOf)), unscheduled(places))
 }
 
 /**
