@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
+import { withoutScheduled } from '../../support/calls/numbered-calls.ts'
 import { startConsole } from '../../support/consoles.ts'
 import { runCommand, startCommand } from '../../support/deployment/deployment-cli.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
@@ -35,32 +36,33 @@ async function backfill(
 }
 
 test('a replay whose process is killed goes on in another one, and repeats no more than was in the air', async (t) => {
-  const { deployment, receiver } = await backfill(t, 1_500, { SESSION_TIMEOUT: '3s' })
+  const { deployment, receiver } = await backfill(t, 2_400, { SESSION_TIMEOUT: '3s' })
   const args = ['replay', '--destination', 'crm', '--since', '1h', '--rate', '250/s']
   const running = startCommand(t, deployment, ...args)
-  await receiver.waitFor(400, 60_000)
+  await receiver.waitFor(1_000, 60_000)
   running.process.kill('SIGKILL')
   await running.ended
   const arrived = receiver.requests.length
-  assert.ok(arrived < 1_500, 'it was killed in the middle')
+  assert.ok(arrived < 2_400, 'it was killed in the middle')
   const list = await runCommand(t, deployment, '', 'replays', 'list', '--json')
   const { id, state } = JSON.parse(list.stdout) as { id: string; state: string }
   assert.equal(state, 'running')
 
   const console = await startConsole(deployment)
   const { totals } = await replayIn(console, id, 'finished', 90_000)
-  await until(() => new Set(idsOf(receiver.requests)).size === 1_500, 30_000, 'all calls')
-  assert.equal(totals.looked, 1_500)
-  const repeated = receiver.requests.length - 1_500
-  // Progress is noted twice a second, with what was acknowledged by then.
-  assert.ok(repeated <= 250, `${repeated} came twice`)
-  assert.equal(new Set(keysOf(receiver)).size, 1_500, 'a repeated call has another delivery id')
+  await until(() => new Set(idsOf(receiver.requests)).size === 2_400, 30_000, 'all calls')
+  assert.equal(totals.looked, 2_400)
+  const repeated = receiver.requests.length - 2_400
+  // Progress is noted twice a second, with what was acknowledged by then: of 125 calls, or of more where the machine is full.
+  assert.ok(repeated <= arrived / 2, `${repeated} of ${arrived} came twice`)
+  assert.equal(new Set(keysOf(receiver)).size, 2_400, 'a repeated call has another delivery id')
 })
 
 test('a replay rests while it is paused, goes on where it was, and a cancelled one sends nothing more', async (t) => {
-  const { deployment, receiver } = await backfill(t, 600)
+  const { deployment, receiver } = await backfill(t, 1_200)
   const console = await startConsole(deployment)
-  const { id } = await startReplay(console, { destinationId: 'crm', rate: 100 })
+  // It would take 20 s: nothing here takes as long, on whatever machine.
+  const { id } = await startReplay(console, { destinationId: 'crm', rate: 60 })
   await receiver.waitFor(50, 60_000)
   await console.ok(200, 'POST', `/replays/${id}/pause`)
   // Its runner leaves once it has seen that: what was sent by then arrives.
@@ -69,7 +71,7 @@ test('a replay rests while it is paused, goes on where it was, and a cancelled o
     return sent > 0 && receiver.requests.length >= sent
   }, 30_000)
   const before = receiver.requests.length
-  assert.ok(before < 600)
+  assert.ok(before < 1_200)
   const second = await startReplay(console, {
     destinationId: 'crm',
     only: ['skipped'],
@@ -85,8 +87,8 @@ test('a replay rests while it is paused, goes on where it was, and a cancelled o
   const cancelled = await replayIn(console, id, 'cancelled')
   assert.equal((await console.call('POST', `/replays/${id}/resume`)).status, 409)
   assert.equal((await console.call('POST', '/replays/nobody/pause')).status, 404)
-  assert.ok(cancelled.sent < 600)
-  assertInOrder(receiver.requests)
+  assert.ok(cancelled.sent < 1_200)
+  assertInOrder(await withoutScheduled(deployment, receiver.requests))
 })
 
 test('the command shows what it did, a dry run sends nothing, and every wrong flag is named', async (t) => {
