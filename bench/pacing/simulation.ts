@@ -213,6 +213,7 @@ function newDelivery(destinationId: string, partition: number, at: number): Deli
     notBefore: null,
     outcomes: [],
     lastResponse: null,
+    lastExchange: null,
     origin: { topic: 'calls', partition, offset: 0, appendedAt: at },
   }
 }

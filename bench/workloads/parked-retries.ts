@@ -110,6 +110,7 @@ function parked(index: number, dueAt: number, endpointIds: string[]): RetryDeliv
       detail: null,
     })),
     lastResponse: null,
+    lastExchange: null,
     origin: { topic: 'calls', partition: 0, offset: index, appendedAt: scheduledAt },
     scheduledAt,
     from: null,

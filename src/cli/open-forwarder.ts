@@ -92,6 +92,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   const open = new AsyncDisposableStack()
   const transport = await transportOf(config, {
     counts: counts.connections,
+    keepsSuccesses: config.ledger === 'all',
     ...(options.lookup && { lookup: options.lookup }),
   })
   open.defer(() => transport.close(0))

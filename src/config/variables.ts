@@ -147,7 +147,8 @@ export const variables = {
   LEDGER: variable(oneOf('failures', 'all'), {
     default: 'failures',
     takes: 'failures or all',
-    meaning: 'What `webhooks.deliveries` records: all but plain first-time deliveries, or everything.',
+    meaning:
+      'What `webhooks.deliveries` records: all but plain first-time deliveries, or everything, [requests and answers](docs/ledger.md) included.',
   }),
   MAX_IN_FLIGHT: variable(whole(1, 100_000), {
     default: '4096',

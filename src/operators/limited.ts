@@ -217,9 +217,9 @@ function ownFacts(sees: Sees, facts: MessageFacts): MessageFacts {
     ...facts,
     traces: facts.traces.flatMap((trace) => ownTrace(sees, trace) ?? []),
     finish: (place) => ownFinish(sees, facts.finish(place)),
-    async responsesOf(place) {
-      const responses = await facts.responsesOf(place)
-      return responses.filter(({ destinationId }) => sees(destinationId))
+    async attemptsOf(place) {
+      const attempts = await facts.attemptsOf(place)
+      return attempts.filter(({ destinationId }) => sees(destinationId))
     },
   }
 }

@@ -76,6 +76,18 @@ test('the life of a call in the console', async (t) => {
     ])
       assert.match(text, part)
     await page.getByRole('img', { name: /^mail: attempt 1 at [\d.]+ m?s, delivered at [\d.]+ s$/ }).waitFor()
+    await page.getByText('Requests and what receivers answered').click()
+    const request = page.getByText(/^Request: POST, \d+ headers and a body of \d+ bytes$/)
+    // Of legacy and of mail.
+    await request.nth(1).waitFor({ timeout: 30_000 })
+    await request.first().click()
+    const sent = await page
+      .getByRole('region', { name: /^Request to \w+, URL u1, at / })
+      .first()
+      .innerText()
+    assert.match(sent, /^POST http:\/\/127\.0\.0\.1:\d+\/hook\n(.+\n)*Idempotency-Key: one:\w+/)
+    assert.match(sent, /X-Signature: \[not shown\]/)
+    await assertAccessible(page)
     await page.getByText('With LEDGER=failures successes at the first attempt are counted').waitFor()
     await page.getByRole('link', { name: '0-0' }).first().click()
     await page.waitForURL('**/dead-letters/0-0')

@@ -10,6 +10,26 @@ import { startReceiver } from '../support/receivers.ts'
 import { until } from '../support/until.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 
+interface Header {
+  name: string
+  value: string
+}
+
+interface KeptAttempts {
+  responses: {
+    destinationId: string
+    urlId: string
+    outcome: string
+    status: number | null
+    body: { text: string } | null
+    headers: Header[]
+    request: { method: string; url: string; headers: Header[]; bodyBytes: number }
+  }[]
+}
+
+const valueIn = (headers: readonly Header[], wanted: string): string | undefined =>
+  headers.find(({ name }) => name.toLowerCase() === wanted)?.value
+
 test('the API and `why --json` show the same life of a collected call, and neither knows an unknown id', async (t) => {
   const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t) })
   const receiver = await startReceiver(t)
@@ -56,7 +76,7 @@ test('the API and `why --json` show the same life of a collected call, and neith
 test('a call that waits says why, by the API and by `why`: what its URL answered, and when it is tried next', async (t) => {
   const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t), RETRY_TIERS: '1h' })
   const receiver = await startReceiver(t)
-  receiver.answer({ status: 500, body: '{"error": "locked"}' })
+  receiver.answer({ status: 500, headers: { 'x-request-id': 'r-7' }, body: '{"error": "locked"}' })
   await deployment.destination({ urls: [receiver.url] })
   const { ok } = await startConsole(deployment)
   const parts = startCommand(t, deployment, 'forwarder')
@@ -74,16 +94,49 @@ test('a call that waits says why, by the API and by `why`: what its URL answered
   assert.ok(Date.parse(nextAt) > Date.now() + 3_000_000, nextAt)
   assert.ok(text.startsWith('Its URL answered 500 at ') && text.endsWith(`; next try ${nextAt}.`), text)
   assert.ok((await runCommand(t, deployment, '', 'why', 'slow0')).stdout.includes(`\n   ${text}\n`))
-  const answers = (await ok(200, 'GET', '/messages/slow0/responses')) as unknown as {
-    responses: { destinationId: string; urlId: string; status: number; body: { text: string } }[]
-  }
+  const answers = (await ok(200, 'GET', '/messages/slow0/responses')) as unknown as KeptAttempts
   assert.deepEqual(
-    answers.responses.map((each) => [each.destinationId, each.urlId, each.status, each.body.text]),
-    [['crm', 'u1', 500, '{"error": "locked"}']],
+    answers.responses.map((each) => [each.destinationId, each.urlId, each.outcome, each.status, each.body]),
+    [['crm', 'u1', 'status_5xx', 500, { text: '{"error": "locked"}' }]],
   )
+  const { request, headers } = answers.responses[0]!
+  const [sent] = receiver.requests
+  assert.deepEqual(
+    [request.method, request.url, request.bodyBytes],
+    ['POST', receiver.url, sent!.body.length],
+  )
+  assert.equal(valueIn(request.headers, 'idempotency-key'), sent!.headers['idempotency-key'])
+  assert.equal(valueIn(request.headers, 'x-signature'), '[not shown]')
+  assert.equal(valueIn(headers, 'x-request-id'), 'r-7')
   parts.process.kill('SIGTERM')
   await parts.ended
   await until(async () => (await waits()).text === 'No forwarder is running: nothing is sent.', 30_000)
+})
+
+test('with LEDGER=all what a success answered is shown, to operators, until its user is deleted', async (t) => {
+  const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t), LEDGER: 'all' })
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 202, headers: { 'x-request-id': 'r-8' }, body: 'taken' })
+  await deployment.destination({ urls: [receiver.url] })
+  const console = await startConsole(deployment)
+  await deployment.forwarder()
+  const [call] = callsOfUsers(1, 1, 'taken')
+  await deployment.produce([call!])
+  await receiver.waitFor(1, 30_000)
+  await deployment.drained(40_000)
+  const path = '/messages/taken0/responses'
+  const { responses } = (await console.ok(200, 'GET', path)) as unknown as KeptAttempts
+  assert.deepEqual(
+    responses.map((each) => [each.destinationId, each.urlId, each.outcome, each.status, each.body]),
+    [['crm', 'u1', 'success', 202, { text: 'taken' }]],
+  )
+  assert.equal(responses[0]!.request.url, receiver.url)
+  assert.equal(valueIn(responses[0]!.headers, 'x-request-id'), 'r-8')
+  const { token } = await console.ok(201, 'POST', '/tokens', { id: 'eyes', role: 'reader' })
+  const headers = { authorization: `Bearer ${String(token)}` }
+  assert.equal((await console.call('GET', path, { headers })).status, 403)
+  await console.ok(201, 'POST', '/deletions', { userIds: [call!.userId] })
+  assert.equal((await console.call('GET', path)).status, 404)
 })
 
 test('what a call says is shown as it was sent, to operators; not to readers, and not once it is erased', async (t) => {

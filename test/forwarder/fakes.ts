@@ -364,6 +364,7 @@ export class Engine {
       notBefore: null,
       outcomes: [],
       lastResponse: null,
+      lastExchange: null,
       origin: { topic: 'calls', partition: 0, offset, appendedAt: 1 },
     }
     return new ActiveDelivery(

@@ -254,6 +254,7 @@ const waiting = (given: Partial<RetryDelivery>): string =>
     notBefore: null,
     outcomes: [],
     lastResponse: null,
+    lastExchange: null,
     origin: { topic: topics.calls, partition: 0, offset: 0 },
     scheduledAt: Date.now() - parked.delayMs,
     owner: 'x/1',

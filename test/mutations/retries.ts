@@ -284,11 +284,41 @@ export const retries: readonly Mutation[] = [
   {
     id: 'secrets-kept-in-an-echoed-response',
     file: 'src/adapters/webhook/attempt.ts',
-    find: 'this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)',
-    replace: 'this.#kept && this.#kept.subarray(0, keptResponseBytes)',
+    find: 'this.#kept && this.#owner.secrets.strike(this.#kept, this.#keptBytes)',
+    replace: 'this.#kept && this.#kept.subarray(0, this.#keptBytes)',
     test: {
       file: 'adapters/webhook/own-secrets.test.ts',
       name: 'the stored response does not contain the header values or secrets of its request',
+    },
+  },
+  {
+    id: 'secrets-kept-of-a-request',
+    file: 'src/adapters/webhook/shown-request.ts',
+    find: 'secrets.strike(Buffer.from(own), keptRequestBytes).toString()',
+    replace: 'own.slice(0, keptRequestBytes)',
+    test: {
+      file: 'adapters/webhook/transport.test.ts',
+      name: 'of a request that failed is kept what went out, without secrets, and the header of what came back',
+    },
+  },
+  {
+    id: 'signatures-kept-of-a-request',
+    file: 'src/adapters/webhook/endpoint.ts',
+    find: 'signature: signature && hidden,',
+    replace: 'signature,',
+    test: {
+      file: 'adapters/webhook/transport.test.ts',
+      name: 'of a request that failed is kept what went out, without secrets, and the header of what came back',
+    },
+  },
+  {
+    id: 'requests-of-successes-kept-by-default',
+    file: 'src/adapters/webhook/attempt.ts',
+    find: "(kind !== 'success' || this.#owner.keepsSuccesses)",
+    replace: 'this.#startedAt > 0',
+    test: {
+      file: 'adapters/webhook/transport.test.ts',
+      name: 'of a success nothing is kept, unless everything is recorded: then the first KB of the response',
     },
   },
   {

@@ -126,6 +126,7 @@ const deadLetters = destinationIds.flatMap((destinationId, index) =>
           notBefore: null,
           outcomes: [],
           lastResponse: null,
+          lastExchange: null,
           origin,
         },
         raw: null,
@@ -249,9 +250,10 @@ function factsOf(messageId: string) {
       },
     }),
     ownerOf: async () => null,
-    responsesOf: async () =>
+    attemptsOf: async () =>
       destinationIds.map((destinationId) => ({
-        ...{ destinationId, endpointId: 'u1', status: 400, durationMs: 5, at: now },
+        ...{ destinationId, endpointId: 'u1', outcome: 'status_4xx', status: 400, durationMs: 5, at: now },
+        ...{ detail: 'status 400', exchange: null },
         body: Buffer.from(`by ${destinationId}`),
       })),
   }

@@ -9,6 +9,7 @@ import type {
   RetryDelivery,
 } from '../../core/delivery/delivery.ts'
 import { isRun, pairsOf, runAttempts, spanOf, type DeferredRun } from '../../core/delivery/deferred-run.ts'
+import type { LastExchange } from '../../core/delivery/exchange.ts'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import type { Filled } from '../../core/shape/text-template.ts'
 import { PostriderError } from '../../errors.ts'
@@ -21,7 +22,7 @@ export type KeyedTierRecord = KeyedRetryDelivery | DeferredRun
 
 type Fields<T, K extends keyof T, Unknown> = Omit<T, K> & Record<K, T[K] | Unknown>
 type OutcomeFields = Fields<EndpointOutcome, 'kind', 'unknown'>
-type DeliveryFields = Omit<Delivery, 'type' | 'outcomes' | 'filled'> & {
+type DeliveryFields = Omit<Delivery, 'type' | 'outcomes' | 'filled' | 'lastExchange'> & {
   key: Uint8Array | null
   type: CallType | 'unknown'
   outcomes: readonly OutcomeFields[]
@@ -31,12 +32,18 @@ interface RunFields {
   offsets: number[]
 }
 type RetryFields = DeliveryFields &
-  Pick<RetryDelivery, 'scheduledAt' | 'owner' | 'from'> & { run: RunFields | null; filled: Filled | null }
-type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {
-  reason: DeadLetterReason | 'unknown'
-  delivery: DeliveryFields | null
+  Pick<RetryDelivery, 'scheduledAt' | 'owner' | 'from'> &
+  AddedFields & { run: RunFields | null }
+/** Of a delivery, and of a dead letter as a whole: what later versions added stands at the end of its record. */
+interface AddedFields {
   filled: Filled | null
+  lastExchange: LastExchange | null
 }
+type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> &
+  AddedFields & {
+    reason: DeadLetterReason | 'unknown'
+    delivery: DeliveryFields | null
+  }
 
 export const tierRecords: Mapping<KeyedTierRecord> = {
   toFields: (record) =>
@@ -63,6 +70,7 @@ const ofNoDelivery: Omit<RetryFields, keyof DeferredRun | 'origin' | 'run'> = {
   notBefore: null,
   outcomes: [],
   lastResponse: null,
+  lastExchange: null,
   filled: null,
 }
 
@@ -88,15 +96,15 @@ function runOf(fields: RetryFields, { urlId, offsets }: RunFields): DeferredRun 
 
 export const deadLetters: Mapping<DeadLetter> = {
   toFields({ delivery, ...record }) {
-    const filled = delivery?.filled ?? null
-    return { ...record, delivery: delivery && { ...delivery, key: record.rawKey }, filled }
+    const { filled = null, lastExchange = null } = delivery ?? {}
+    return { ...record, delivery: delivery && { ...delivery, key: record.rawKey }, filled, lastExchange }
   },
   fromFields(read) {
-    const { reason, delivery, filled, ...record } = read as DeadLetterFields
+    const { reason, delivery, filled, lastExchange, ...record } = read as DeadLetterFields
     return {
       ...record,
       reason: reason === 'unknown' ? 'internal_error' : reason,
-      delivery: delivery && { ...withoutKey(delivery), filled },
+      delivery: delivery && { ...withoutKey(delivery), filled, lastExchange },
     }
   },
 }

@@ -1,7 +1,9 @@
+import type { Exchange } from '../../core/delivery/exchange.ts'
 import {
   type Outcome,
   type OutcomeKind,
   keptResponseBytes,
+  keptSuccessBytes,
   maxResponseBytes,
   outcomeKindOf,
 } from '../../core/delivery/outcome.ts'
@@ -11,7 +13,7 @@ import type { AttemptSink } from '../../forwarder/send/webhook-transport.ts'
 import type { CarriedAttempt, Connection } from './connection.ts'
 import type { Expiring } from './deadlines.ts'
 import type { OwnSecrets } from './own-secrets.ts'
-import { failureOf, wasClosedUnderneath, NotHttp, ResponseTooLong } from './response.ts'
+import { failureOf, wasClosedUnderneath, NotHttp, ResponseTooLong, type ResponseFields } from './response.ts'
 
 /** Of a token (RFC 6750, 3.1). */
 const refusedStatus = 401
@@ -21,6 +23,8 @@ export interface AttemptOwner {
   readonly timeoutMs: number
   /** What is struck out of what is kept of a response. */
   readonly secrets: OwnSecrets
+  /** What went out and came back is kept of successes, too. */
+  readonly keepsSuccesses: boolean
   /** Epoch ms, for a Retry-After that is a date. */
   now(): number
   /** The attempt is over; `reusable` says whether its connection can take another request. */
@@ -31,6 +35,8 @@ export interface AttemptOwner {
   mayLogInAgain(token: string): boolean
   /** Sends the attempt once more, with another token. */
   logInAgain(attempt: HttpAttempt, reusable: boolean): void
+  /** What went out in the attempt, which was sent. @param fields of the response; null without one */
+  exchangeOf(attempt: HttpAttempt, fields: ResponseFields | null): Exchange
 }
 
 /**
@@ -51,6 +57,8 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   /** That it was sent with; null before, and where none is needed. */
   token: string | null = null
   waitsForToken = false
+  /** Epoch ms: what its signature says of when it was made, where it says so. */
+  signedAt = 0
   readonly #owner: AttemptOwner
   readonly #sink: AttemptSink
   readonly #startedAt: number
@@ -68,6 +76,8 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   #retryAfterMs: number | null = null
   #received = 0
   #kept: Buffer | null = null
+  /** Of the response, where they are kept. */
+  #fields: ResponseFields | null = null
 
   constructor(owner: AttemptOwner, request: SignedRequest, sink: AttemptSink, startedAt: number) {
     this.request = request
@@ -107,9 +117,10 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     this.#answered = true
   }
 
-  onHead(status: number, retryAfter: string | null, isEncoded: boolean): void {
+  onHead(status: number, retryAfter: string | null, isEncoded: boolean, fields: ResponseFields): void {
     this.#status = status
     this.#isEncoded = isEncoded
+    if (this.#isKept) this.#fields = fields
     if (status >= 300 && retryAfter !== null)
       this.#retryAfterMs = parseRetryAfter(retryAfter, this.#owner.now())
   }
@@ -118,7 +129,7 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     if (this.#settled) return
     this.#received += chunk.length
     if (this.#status < 300) this.#sink.onBody?.(chunk)
-    else if (!this.#isEncoded) this.#keep(chunk)
+    if (this.#isKept && !this.#isEncoded) this.#keep(chunk)
     if (this.#received > maxResponseBytes) this.#settleByStatus(false)
   }
 
@@ -174,11 +185,20 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     )
   }
 
+  /** What came back is for people to see. */
+  get #isKept(): boolean {
+    return this.#status >= 300 || this.#owner.keepsSuccesses
+  }
+
+  get #keptBytes(): number {
+    return this.#status < 300 ? keptSuccessBytes : keptResponseBytes
+  }
+
   /** Copies: a chunk is a window on the socket's read buffer, which is much larger. */
   #keep(chunk: Buffer): void {
     const before = this.#kept
     // A secret that begins within what is kept must be seen whole.
-    const max = keptResponseBytes + this.#owner.secrets.longest
+    const max = this.#keptBytes + this.#owner.secrets.longest
     if (before === null) this.#kept = Buffer.from(chunk.subarray(0, max))
     else if (before.length < max) this.#kept = Buffer.concat([before, chunk.subarray(0, max - before.length)])
   }
@@ -204,6 +224,7 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     this.#retryAfterMs = null
     this.#received = 0
     this.#kept = null
+    this.#fields = null
     this.#owner.logInAgain(this, reusable)
     return true
   }
@@ -212,7 +233,7 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     if (this.#logsInAgain(reusable)) return
     const status = this.#status
     const kind = outcomeKindOf(status)
-    const kept = this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)
+    const kept = this.#kept && this.#owner.secrets.strike(this.#kept, this.#keptBytes)
     const unkept =
       this.#isEncoded && this.#received > 0 ? ' (the body has a Content-Encoding and is not kept)' : ''
     this.#settle(kind, status, kept, kind === 'success' ? null : `status ${status}${unkept}`, reusable)
@@ -234,7 +255,10 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
       body,
       durationMs: performance.now() - this.#startedAt,
       detail,
+      exchange: null,
     }
+    if (this.#wasWritten && (kind !== 'success' || this.#owner.keepsSuccesses))
+      outcome.exchange = this.#owner.exchangeOf(this, this.#fields)
     if (this.starting) {
       queueMicrotask(() => this.#end(outcome, reusable))
       return

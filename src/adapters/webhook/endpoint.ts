@@ -1,3 +1,4 @@
+import type { Exchange } from '../../core/delivery/exchange.ts'
 import { headerText, headerNameFaults } from '../../core/delivery/static-headers.ts'
 import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
 import type {
@@ -15,10 +16,14 @@ import { HeadTemplate } from './head-template.ts'
 import type { WebhookOrigin } from './origin.ts'
 import type { TokenSource } from './token-source.ts'
 import { OwnSecrets } from './own-secrets.ts'
+import type { ResponseFields } from './response.ts'
+import { exchangeOf, hidden, shownHead } from './shown-request.ts'
 
 /** What all endpoints of a transport share. */
 export interface EndpointOptions {
   timeoutMs: number
+  /** See AttemptOwner. */
+  keepsSuccesses: boolean
   deadlines: Deadlines
   /** Epoch ms. */
   now: () => number
@@ -39,6 +44,7 @@ export interface EndpointOptions {
  */
 export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   readonly timeoutMs: number
+  readonly keepsSuccesses: boolean
   readonly #target: WebhookTarget
   readonly #settings: EndpointOptions
   readonly login: TokenSource | null
@@ -53,6 +59,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
 
   constructor(target: WebhookTarget, settings: EndpointOptions) {
     this.timeoutMs = settings.timeoutMs
+    this.keepsSuccesses = settings.keepsSuccesses
     this.#target = target
     this.#settings = settings
     this.login = settings.tokensOf(target)
@@ -167,8 +174,26 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     connection.send(template, fields, attempt.request.body)
   }
 
-  #headOf({ request, token }: HttpAttempt): Head | null {
-    const head = headOf(this.#target, this.#routed(), request, this.#settings.now())
+  exchangeOf({ request, token, signedAt }: HttpAttempt, fields: ResponseFields | null): Exchange {
+    const { signature, signer = null } = request
+    const shown = { ...request, signature: signature && hidden, signer: signer && noSigner }
+    // It is what was sent: the same request and target make the same head.
+    const head = headOf(this.#target, this.#routed(), shown, signedAt)!
+    const common = head.template.first.length / 2
+    return exchangeOf(
+      shownHead(this.#target, head, token !== null),
+      common,
+      request.body.length,
+      fields,
+      this.secrets,
+    )
+  }
+
+  #headOf(attempt: HttpAttempt): Head | null {
+    const { request, token } = attempt
+    const now = this.#settings.now()
+    if (request.signer) attempt.signedAt = now
+    const head = headOf(this.#target, this.#routed(), request, now)
     if (token !== null) head?.fields.push(...bearer(token))
     return head
   }
@@ -180,6 +205,9 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     this.#settings.onClosed(this)
   }
 }
+
+/** A valid signature is of use to whoever has it: it is not kept. */
+const noSigner = { sign: () => hidden }
 
 /** What carries a token (RFC 6750, 2.1). */
 export const bearer = (token: string): [name: string, value: string] => ['Authorization', `Bearer ${token}`]

@@ -1,12 +1,15 @@
 import { maxResponseBytes, type OutcomeKind } from '../../core/delivery/outcome.ts'
 import { AddressNotAllowedError } from './address-guard.ts'
 
+/** The header of a response: its text with the status line, or values by lower-case names. */
+export type ResponseFields = string | Record<string, string | string[] | undefined>
+
 /** What is told of a response as it comes. */
 export interface ResponseHandler {
   /**
    * The final response's status, from 200 on, and its first Retry-After. `isEncoded`: its body has a Content-Encoding.
    */
-  onHead(status: number, retryAfter: string | null, isEncoded: boolean): void
+  onHead(status: number, retryAfter: string | null, isEncoded: boolean, fields: ResponseFields): void
   /** A part of its body: a window on memory that the next read writes over. */
   onBody(chunk: Buffer): void
 }

@@ -8,7 +8,7 @@ import { batchBody, batchTermsOf } from '../../core/shape/batch.ts'
 import { shapeOf } from '../../core/shape/shape.ts'
 import { filledPath, parseRequestUrl } from '../../core/shape/request-url.ts'
 import { bodyForPeople, secretHole, withSecretsIn } from '../../core/shape/secret-holes.ts'
-import { hasHoles, onlyHoleOf, Unrenderable } from '../../core/shape/text-template.ts'
+import { hasHoles, Unrenderable } from '../../core/shape/text-template.ts'
 import {
   batchKey,
   bodyToSend,
@@ -22,7 +22,8 @@ import type { WebhookTarget, WebhookTransport } from '../../forwarder/send/webho
 import type { SampleResult, SampleTerms, ShownRequest } from '../../operators/destinations/destinations.ts'
 import { sha256 } from '../../sha256.ts'
 import type { Secrets } from '../secrets.ts'
-import { bearer, headOf, templatesOf } from './endpoint.ts'
+import { headOf, templatesOf } from './endpoint.ts'
+import { shownHead } from './shown-request.ts'
 
 /**
  * What one call's request to each URL of a destination looks like, and what comes of it: sent at once, as the forwarder
@@ -59,11 +60,8 @@ export async function sendSample(
   )
 }
 
-const hidden = '[not shown]'
-
 /**
- * Without its token, the secrets of templates and the values of static headers, which may be secrets. One that is a hole
- * alone is of the call.
+ * As it may be shown.
  *
  * @param shown the URL as it is set, and the body with the names of secrets
  */
@@ -75,22 +73,10 @@ function shownOf(
 ): ShownRequest {
   const head = headOf(target, templatesOf(target), request, now)
   if (head === null) throw new Unrenderable('a header of the request has a character that cannot be sent')
-  const { template, fields } = head
-  const secret = (target.withHoles ?? []).filter(({ value }) => onlyHoleOf(value) === null)
-  const isHidden = (name: string) => secret.some((header) => header.name === name)
-  const headers = [
-    ...pairsOf(template.first),
-    ...pairsOf(fields).map(({ name, value }) => ({ name, value: isHidden(name) ? hidden : value })),
-    ...pairsOf(template.own).map(({ name }) => ({ name, value: hidden })),
-    ...pairsOf(target.oauth ? bearer(hidden) : []),
-  ]
-  const { origin } = new URL(target.url)
-  return {
-    method: template.method,
-    url: origin + (shownPath(shown.url, request) ?? template.path),
-    headers,
-    body: shown.body,
-  }
+  const hasToken = target.oauth !== null && target.oauth !== undefined
+  const { method, url, headers } = shownHead(target, head, hasToken)
+  const path = shownPath(shown.url, request)
+  return { method, url: path === null ? url : new URL(target.url).origin + path, headers, body: shown.body }
 }
 
 /** Null where its URL has no holes. */
@@ -104,12 +90,6 @@ function shownPath(url: string, { filled }: SignedRequest): string | null {
       )
     : null
 }
-
-const pairsOf = (fields: readonly string[]): { name: string; value: string }[] =>
-  Array.from({ length: fields.length / 2 }, (_, index) => ({
-    name: fields[2 * index]!,
-    value: fields[2 * index + 1]!,
-  }))
 
 /** One that every destination can get. */
 const sampleCall = (destination: Destination, now: number): AnalyticsCall => ({

@@ -19,6 +19,8 @@ import { plainWayOut, WaysOut, type WayOutSettings } from './ways-out.ts'
 export interface WebhookTransportOptions {
   /** From send() to the last byte of the response: look-up, connect and TLS included. In ms; default 5,000. */
   timeoutMs?: number
+  /** What went out and came back is kept of successes, too; default false. */
+  keepsSuccesses?: boolean
   /** CIDRs that may be reached although they are not public. */
   allowedNetworks: readonly string[]
   /** Roots to trust besides Node's own, in PEM form. */
@@ -50,7 +52,11 @@ export const httpClients = {
 /** Sends webhooks as the settings allow it. */
 export const transportOf = async (
   config: Config,
-  { lookup, counts }: Pick<WebhookTransportOptions, 'lookup' | 'counts'> = {},
+  {
+    lookup,
+    counts,
+    keepsSuccesses,
+  }: Pick<WebhookTransportOptions, 'lookup' | 'counts' | 'keepsSuccesses'> = {},
 ): Promise<WebhookTransport> => {
   await checkSourceAddresses(config.wayOut.sourceAddresses)
   return createWebhookTransport({
@@ -62,6 +68,7 @@ export const transportOf = async (
     wayOut: config.wayOut,
     ...(lookup && { lookup }),
     ...(counts && { counts }),
+    ...(keepsSuccesses && { keepsSuccesses }),
   })
 }
 
@@ -130,6 +137,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
   const sourceKey = ({ oauth, tls, proxy }: WebhookTarget): string => JSON.stringify([oauth, tls, proxy])
   const settings: EndpointOptions = {
     timeoutMs: options.timeoutMs ?? 5_000,
+    keepsSuccesses: options.keepsSuccesses ?? false,
     deadlines: new Deadlines(),
     now: options.now ?? Date.now,
     originOf,

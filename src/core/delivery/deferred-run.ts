@@ -86,6 +86,7 @@ export function deliveryIn(
     notBefore: null,
     outcomes: [],
     lastResponse: null,
+    lastExchange: null,
     origin: { topic, partition, offset, appendedAt },
     scheduledAt,
     owner,

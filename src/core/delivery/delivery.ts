@@ -1,5 +1,6 @@
 import type { CallType } from '../call/analytics-call.ts'
 import type { Filled } from '../shape/text-template.ts'
+import type { LastExchange } from './exchange.ts'
 import type { OutcomeKind } from './outcome.ts'
 
 /** Where a record was first read from. Offsets stay below 2^53. */
@@ -28,7 +29,7 @@ export interface EndpointOutcome {
 export interface LastResponse {
   endpointId: string
   status: number
-  /** At most the first 2 KB. */
+  /** At most the first 4 KB. */
   body: Uint8Array
   durationMs: number
   at: number
@@ -69,6 +70,8 @@ export interface Delivery {
   /** The last outcome per endpoint tried so far. */
   readonly outcomes: readonly EndpointOutcome[]
   readonly lastResponse: LastResponse | null
+  /** What went out last, also where no response came; null before, and in records of a version that did not keep it. */
+  readonly lastExchange: LastExchange | null
   readonly origin: Origin
 }
 

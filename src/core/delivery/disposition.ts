@@ -1,5 +1,6 @@
 import type { Tier } from '../topics.ts'
 import type { DeadLetterReason, Delivery, EndpointOutcome, LastResponse } from './delivery.ts'
+import type { LastExchange } from './exchange.ts'
 import { canRetry, isPutOff, isUnsent, type Outcome, deferredOutcome } from './outcome.ts'
 
 export interface RetryPolicy {
@@ -250,6 +251,7 @@ export function afterRound(delivery: Delivery, round: EndedRound, next: NextRoun
     notBefore: next.notBefore,
     outcomes: history(delivery, round),
     lastResponse: lastResponse(round) ?? delivery.lastResponse,
+    lastExchange: lastExchange(round) ?? delivery.lastExchange,
     origin: delivery.origin,
   }
 }
@@ -268,8 +270,18 @@ function history(delivery: Delivery, round: EndedRound): EndpointOutcome[] {
   return all
 }
 
-function lastResponse({ outcomes }: EndedRound): LastResponse | null {
-  const last = outcomes.findLast(({ outcome }) => outcome.status !== null)
+/** The attempt that says most of the round: the last one that was answered. */
+const lastAnswered = ({ outcomes }: EndedRound) => outcomes.findLast(({ outcome }) => outcome.status !== null)
+
+function lastExchange(round: EndedRound): LastExchange | null {
+  const last = lastAnswered(round) ?? round.outcomes.findLast(({ outcome }) => outcome.exchange)
+  if (!last?.outcome.exchange) return null
+  const { endpointId, outcome, at } = last
+  return { ...outcome.exchange!, endpointId, at }
+}
+
+function lastResponse(round: EndedRound): LastResponse | null {
+  const last = lastAnswered(round)
   if (!last) return null
   const { endpointId, outcome, at } = last
   return {

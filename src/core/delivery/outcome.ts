@@ -1,3 +1,5 @@
+import type { Exchange } from './exchange.ts'
+
 /** The closed set of outcomes of one attempt at one URL (docs/delivery.md). */
 export const outcomeKinds = [
   'success',
@@ -32,12 +34,17 @@ export interface Outcome {
   retryAfterMs: number | null
   /** Of `deferred`: the endpoint works, and can take it after `retryAfterMs`. */
   hasPlaceThen?: true
-  /** At most the first 2 KB of the response's body; null when there was none, and on success. */
+  /**
+   * At most the first 4 KB of the response's body; null when there was none, and on success, of which 1 KB is kept where
+   * everything is recorded.
+   */
   body: Uint8Array | null
   /** From taking the request off its queue to the end of the response, in ms. */
   durationMs: number
   /** One line for people: an error code or message. Never holds a secret. Null on success. */
   detail: string | null
+  /** What went out, where anything did; not on success, unless everything is recorded. */
+  exchange?: Exchange | null
 }
 
 /** The outcome of a delivery that was not attempted. */
@@ -85,7 +92,9 @@ export const isAboutSender = ({ status }: Outcome): boolean => status === 401 ||
 /** How much of a response is read before its status decides anyway, in bytes. */
 export const maxResponseBytes = 64 * 1024
 /** How much of a failed response's body is kept for people, in bytes. */
-export const keptResponseBytes = 2 * 1024
+export const keptResponseBytes = 4 * 1024
+/** The same of a success, where everything is recorded. */
+export const keptSuccessBytes = 1024
 
 /**
  * The outcome of a final status (200 and above; docs/delivery.md). A status outside the known

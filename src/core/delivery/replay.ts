@@ -52,6 +52,7 @@ export const newWindow = (now: number) => ({
   notBefore: null,
   outcomes: [],
   lastResponse: null,
+  lastExchange: null,
   scheduledAt: now,
   from: null,
 })

@@ -1,5 +1,6 @@
 import type { CallType } from '../call/analytics-call.ts'
 import { leftOutReasons } from '../call/filter.ts'
+import type { Exchange } from '../delivery/exchange.ts'
 import type { Violation } from '../tracking-plan/plan-check.ts'
 import type { PlanMode } from '../tracking-plan/tracking-plan.ts'
 import type { Heartbeat } from './heartbeat.ts'
@@ -104,6 +105,13 @@ export interface DeliveryEvent {
   collected: CollectedCalls | null
   heartbeat: Heartbeat | null
   violations: ViolationCount[] | null
+  exchange: AttemptExchange | null
+}
+
+/** What went out and came back in an attempt that succeeded. */
+export interface AttemptExchange extends Exchange {
+  /** At most the first KB of the response's. */
+  body: Uint8Array
 }
 
 /** An event of which everything that `given` does not say is null. Field by field: a spread takes many times as long. */
@@ -141,5 +149,6 @@ export function deliveryEvent(
     collected: given.collected ?? null,
     heartbeat: given.heartbeat ?? null,
     violations: given.violations ?? null,
+    exchange: given.exchange ?? null,
   }
 }

@@ -4,6 +4,7 @@ import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import {
   deliveryEvent,
+  type AttemptExchange,
   type DeliveryEvent,
   type DeliveryEventType,
   type DispositionLabel,
@@ -94,6 +95,8 @@ export class Ledger implements TallySink {
       status: outcome.status,
       durationMs: outcome.durationMs,
       detail: outcome.detail,
+      // Of a failure it is kept with the delivery, of which deletion requests are known to take it away.
+      exchange: failed ? null : exchangeIn(outcome),
     })
   }
 
@@ -243,6 +246,9 @@ export class Ledger implements TallySink {
     publisher.append(topic, record)
   }
 }
+
+const exchangeIn = ({ exchange, body }: Outcome): AttemptExchange | null =>
+  exchange ? { ...exchange, body: body ?? new Uint8Array(0) } : null
 
 const ofDelivery = ({
   messageId,

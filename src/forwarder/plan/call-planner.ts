@@ -278,6 +278,7 @@ function newDelivery(
     notBefore: null,
     outcomes: noOutcomes,
     lastResponse: null,
+    lastExchange: null,
     origin,
   }
 }

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { usageError } from '../../cli/flags.ts'
 import type { CommandShape } from '../../cli/operations/operation-command.ts'
 import { printable, table } from '../../cli/terminal.ts'
+import type { HeaderField } from '../../core/delivery/exchange.ts'
+import type { ShownExchange } from '../exchange.ts'
 import { fieldsOf } from '../fields.ts'
 import { addJobOptions, jobText, performReplay, rateIn } from '../replay/command.ts'
 import { textOf } from './dead-letters.ts'
@@ -44,6 +46,7 @@ export interface ShownDeadLetter {
       detail: string | null
     }[]
     lastResponse: { endpointId: string; status: number; durationMs: number; at: string; body: Bytes } | null
+    lastExchange: (ShownExchange & { endpointId: string }) | null
     body: Bytes
     key: Bytes | null
   } | null
@@ -71,7 +74,7 @@ function partOf(deadLetter: ShownDeadLetter): string {
       ['unreadable', detail],
       ['value', deadLetter.value && readable(deadLetter.value)],
     ])
-  const { lastResponse } = delivery ?? {}
+  const { lastResponse, lastExchange } = delivery ?? {}
   return lines([
     ['dead letter', id],
     ['failed', failedAt],
@@ -99,6 +102,8 @@ function partOf(deadLetter: ShownDeadLetter): string {
         `${printable(lastResponse.endpointId)} ${lastResponse.status} after ${Math.round(lastResponse.durationMs)} ms, ` +
           `${lastResponse.at}${readable(lastResponse.body)}`,
     ],
+    ['its headers', lastExchange?.headers && block(fieldLines(lastExchange.headers))],
+    ['last request', lastExchange?.request && requestOf(lastExchange.endpointId, lastExchange.request)],
     ['left out', omittedBytes ? `${omittedBytes} bytes, SHA-256 ${deadLetter.omittedSha256}` : null],
     ['key', delivery?.key && readable(delivery.key)],
     ['body', delivery && !omittedBytes ? readable(delivery.body) : null],
@@ -122,6 +127,15 @@ function lines(all: Line[]): string {
     .map(([label, value]) => (String(value).startsWith('\n') ? label : label.padEnd(labelWidth)) + value)
     .join('\n')
 }
+
+const fieldLines = (headers: readonly HeaderField[]): string =>
+  headers.map(({ name, value }) => `${name}: ${value}`).join('\n')
+
+const requestOf = (
+  urlId: string,
+  { method, url, headers, bodyBytes }: NonNullable<ShownExchange['request']>,
+): string =>
+  `${printable(urlId)}, a body of ${bodyBytes} bytes${block(`${method} ${url}\n${fieldLines(headers)}`)}`
 
 type Outcome = NonNullable<ShownDeadLetter['delivery']>['outcomes'][number]
 

@@ -12,6 +12,7 @@ import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { isoOf, isoOrNull } from '../../core/duration.ts'
 import { bodyForPeople, secretsOf } from '../../core/shape/secret-holes.ts'
 import { PostriderError } from '../../errors.ts'
+import { shownExchange } from '../exchange.ts'
 import type { StatisticsStore } from '../statistics/series.ts'
 
 type HeaderValue = Uint8Array | string | (Uint8Array | string)[] | undefined
@@ -128,6 +129,11 @@ export function jsonOf(stored: StoredDeadLetter): object {
         ...delivery.lastResponse,
         at: isoOf(delivery.lastResponse.at),
         body: jsonBytes(delivery.lastResponse.body),
+      },
+      lastExchange: delivery.lastExchange && {
+        endpointId: delivery.lastExchange.endpointId,
+        at: isoOf(delivery.lastExchange.at),
+        ...shownExchange(delivery.lastExchange),
       },
       key: record.key && jsonBytes(record.key),
     },

@@ -3,6 +3,7 @@ import { callTypes } from '../../core/call/analytics-call.ts'
 import { deadLetterFilter } from '../../core/delivery/dead-letter-filter.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import { deliveryStates } from '../../core/ledger/delivery-life.ts'
+import { exchangeShape } from '../exchange.ts'
 import { longReads, operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
 import { failedDeliveryOf, sentAgain, sentAgainView } from './sent-again.ts'
@@ -88,6 +89,10 @@ export const deadLetterSchema = z
             body: bytesSchema,
           })
           .nullable(),
+        lastExchange: z
+          .object({ endpointId: z.string(), at: z.string(), ...exchangeShape })
+          .nullable()
+          .describe('The last attempt that was sent.'),
         body: bytesSchema,
       })
       .nullable()

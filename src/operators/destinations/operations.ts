@@ -189,7 +189,7 @@ export const sampleOutcomes = z
         response: z
           .string()
           .nullable()
-          .describe('The first 2 KB of the body of a response that was no success; null without one.'),
+          .describe('The first 4 KB of the body of a response that was no success; null without one.'),
       }),
     ),
   })

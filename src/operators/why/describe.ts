@@ -10,6 +10,7 @@ import { waitSentence } from '../../core/statistics/waiting-reason.ts'
 import { replayTier } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
 import { jsonBytes } from '../dead-letters/dead-letters.ts'
+import { shownExchange } from '../exchange.ts'
 import type { FactsOptions, FoundCall, MessageFacts, MessagePorts } from './facts.ts'
 import { noWaits, type Waits } from './waits.ts'
 import type { MessageCopy, MessageLife } from './why.ts'
@@ -187,15 +188,19 @@ export async function contentsOf(...asked: Parameters<typeof copyAt>): Promise<C
   return { partition: place.partition, offset: place.offset, text: callText(call) }
 }
 
-/** What receivers answered to failed attempts at its deliveries, as `copyAt` finds it. */
+/** What went out for its deliveries, and what came back, as `copyAt` finds it. */
 export async function responsesOf(...asked: Parameters<typeof copyAt>): Promise<object> {
   const { facts, found } = await copyAt(...asked)
   const { partition, offset } = found.place
-  const responses = await facts.responsesOf(found.place)
+  const attempts = await facts.attemptsOf(found.place)
   return {
     ...{ partition, offset },
-    responses: responses.map(({ at, destinationId, endpointId, status, durationMs, body }) => ({
-      ...{ at: isoOf(at), destinationId, urlId: endpointId, status, durationMs, body: jsonBytes(body) },
+    responses: attempts.map(({ at, endpointId, body, exchange, ...rest }) => ({
+      at: isoOf(at),
+      urlId: endpointId,
+      ...rest,
+      body: body && jsonBytes(body),
+      ...shownExchange(exchange),
     })),
   }
 }

@@ -1,7 +1,7 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
-import type { LastResponse } from '../../core/delivery/delivery.ts'
+import type { Exchange } from '../../core/delivery/exchange.ts'
 import type { Finish, Place, Trace } from '../../core/ledger/trace.ts'
 
 /** The writer of a call: a collector, or another producer. */
@@ -30,13 +30,28 @@ export interface MessageFacts {
   finish(place: Place): Finish
   /** The user of a copy that is gone from the calls topic, found in retry tiers or dead letters. */
   ownerOf(place: Place): Promise<ErasableCall | null>
-  /** What receivers answered to the deliveries of a copy, as their records in retry tiers and dead letters keep it; the oldest first. */
-  responsesOf(place: Place): Promise<KeptResponse[]>
+  /**
+   * What went out for the deliveries of a copy, and what came back, as their records in retry tiers, dead letters and the
+   * ledger keep it; the oldest first.
+   */
+  attemptsOf(place: Place): Promise<KeptAttempt[]>
 }
 
-/** The answer to a failed attempt. */
-export interface KeptResponse extends LastResponse {
+/** What is kept of one attempt. */
+export interface KeptAttempt {
   destinationId: string
+  endpointId: string
+  /** When its outcome was known, epoch ms. */
+  at: number
+  outcome: string | null
+  /** Null where there was no response. */
+  status: number | null
+  durationMs: number | null
+  detail: string | null
+  /** Of the response; null where there was none. */
+  body: Uint8Array | null
+  /** Null in records of versions that did not keep it. */
+  exchange: Exchange | null
 }
 
 export interface FactsOptions {

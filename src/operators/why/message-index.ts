@@ -11,9 +11,11 @@ import type { Logger } from '../../adapters/log.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
 import { TopicView, type RangesOf } from '../../adapters/store/topic-view.ts'
 import { usersOf } from '../../core/call/analytics-call.ts'
-import { isRun } from '../../core/delivery/deferred-run.ts'
+import { isRun, type TierRecord } from '../../core/delivery/deferred-run.ts'
+import type { DeadLetter, Delivery } from '../../core/delivery/delivery.ts'
 import { erasableDelivery } from '../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
+import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import { placeKey, tracesInRun, type Finish, type Place, type Trace } from '../../core/ledger/trace.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
@@ -22,7 +24,7 @@ import type { EventKey } from '../../core/catalogue/event-fold.ts'
 import { PostriderError } from '../../errors.ts'
 import type { CatalogueReach, EventCatalogue, SourceEvents, WholeEvent } from '../catalogue/catalogue.ts'
 import { EntryReader, runKeyOf, writerOf } from './entry-reader.ts'
-import type { FactsOptions, KeptResponse, MessageFacts, UserCalls, FoundCall } from './facts.ts'
+import type { FactsOptions, KeptAttempt, MessageFacts, UserCalls, FoundCall } from './facts.ts'
 import { TraceDatabase, type Entry } from './trace-database.ts'
 
 export interface MessageIndexOptions extends MessageRecordsOptions {
@@ -116,7 +118,7 @@ export class MessageIndex implements EventCatalogue {
       traces,
       finish,
       ownerOf: (place) => this.#records.ownerOf(place, traces, signal),
-      responsesOf: (place) => this.#records.responsesOf(place, traces, signal),
+      attemptsOf: (place) => this.#records.attemptsOf(place, traces, signal),
     }))
   }
 
@@ -398,31 +400,38 @@ export class MessageRecords {
     return readPlaces({ kafka, brokers, log }, places, signal)
   }
 
-  /** Each round that failed is scheduled with what was answered last, or becomes a dead letter with it. */
-  async responsesOf(
+  /**
+   * Each round that failed is scheduled with what came of it last, or becomes a dead letter with it. Successes are in the
+   * ledger, where everything is recorded.
+   */
+  async attemptsOf(
     place: Place,
     traces: readonly Trace[],
     signal: AbortSignal | undefined,
-  ): Promise<KeptResponse[]> {
+  ): Promise<KeptAttempt[]> {
     const { topics, codecs } = this.#options
-    const found = new Map<string, KeptResponse>()
-    const places = recordsFrom(place, traces).map((trace) => trace.place)
-    for (const record of await this.#recordsAt(places.slice(-maxResponses), signal)) {
+    const its = recordsFrom(place, traces)
+    const places = [...its, ...successesOf(place, its, traces)]
+      .sort((a, b) => a.at - b.at)
+      .map((trace) => trace.place)
+    const found = new Map<string, FoundAttempt>()
+    for (const record of await this.#recordsAt(places.slice(-maxAttempts), signal)) {
       const tier = tierOfTopic(topics, record.topic)
       try {
-        const retry = tier && (await codecs.retries(tier.name).decode(record.value))
-        // A run was never answered.
-        if (retry && isRun(retry)) continue
-        const delivery = retry ?? (await codecs.deadLetters.decode(record.value)).delivery
-        if (!delivery?.lastResponse) continue
-        const { id, destinationId, lastResponse } = delivery
-        const key = JSON.stringify([id, lastResponse.endpointId, lastResponse.at])
-        found.set(key, { ...lastResponse, destinationId })
+        const kept =
+          record.topic === topics.deliveries
+            ? keptSuccess(await codecs.deliveries.decode(record.value))
+            : tier
+              ? keptFailure(await codecs.retries(tier.name).decode(record.value))
+              : keptFailure((await codecs.deadLetters.decode(record.value)).delivery)
+        if (kept) found.set(JSON.stringify([kept.deliveryId, kept.endpointId, kept.at]), kept)
       } catch (error) {
         if (!(error instanceof PostriderError) || error.canRetry) throw error
       }
     }
-    return [...found.values()].sort((a, b) => a.at - b.at)
+    return [...found.values()]
+      .sort((a, b) => a.at - b.at)
+      .map(({ deliveryId: _, ...kept }): KeptAttempt => kept)
   }
 
   /** By the newest record of a tier or dead letter that came from the copy and is still there. */
@@ -453,8 +462,51 @@ export class MessageRecords {
   }
 }
 
-/** Records that are read for the answers that they keep, the newest. */
-const maxResponses = 50
+/** Records that are read for the attempts that they keep, the newest. */
+const maxAttempts = 50
+
+interface FoundAttempt extends KeptAttempt {
+  deliveryId: string
+}
+
+/** Of a run nothing was sent. */
+function keptFailure(record: TierRecord | DeadLetter['delivery']): FoundAttempt | null {
+  if (record === null || isRun(record as TierRecord)) return null
+  const { id, destinationId, lastResponse, lastExchange, outcomes } = record as Delivery
+  // A later attempt may have had no answer: then the last answer was kept before.
+  const last = lastExchange ?? lastResponse
+  if (last === null) return null
+  const { endpointId, at } = last
+  const isOf = (each: { endpointId: string; at: number } | null) =>
+    each !== null && each.endpointId === endpointId && each.at === at
+  const outcome = outcomes.find(isOf)
+  const response = isOf(lastResponse) ? lastResponse : null
+  return {
+    ...{ deliveryId: id, destinationId, endpointId, at, outcome: outcome?.kind ?? null },
+    status: response?.status ?? outcome?.status ?? null,
+    durationMs: response?.durationMs ?? outcome?.durationMs ?? null,
+    detail: outcome?.detail ?? null,
+    body: response?.body ?? null,
+    exchange: lastExchange,
+  }
+}
+
+function keptSuccess(event: DeliveryEvent): FoundAttempt | null {
+  const { exchange, destinationId, deliveryId, urlId, at, reason, status, durationMs } = event
+  if (exchange === null || destinationId === null || deliveryId === null || urlId === null) return null
+  return {
+    ...{ deliveryId, destinationId, endpointId: urlId, at, outcome: reason, status, durationMs },
+    ...{ detail: null, body: exchange.body, exchange },
+  }
+}
+
+/** Attempts that succeeded, at the copy's own record or at one of a tier that came from it. */
+function successesOf(place: Place, its: readonly Trace[], traces: readonly Trace[]): Trace[] {
+  const keys = new Set([place, ...its.map((trace) => trace.place)].map(placeKey))
+  return traces.filter(
+    (trace) => trace.kind === 'attempt' && trace.outcome === 'success' && keys.has(placeKey(trace.of)),
+  )
+}
 
 /** In tiers and dead letters. */
 const recordsFrom = (place: Place, traces: readonly Trace[]): Trace[] =>

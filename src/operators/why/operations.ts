@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { wrongField } from '../check.ts'
+import { exchangeShape } from '../exchange.ts'
 import { operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
 import { messagesOfUser, userMessageView } from './user-messages.ts'
@@ -171,11 +172,15 @@ export const messageResponsesSchema = z
         at: z.string(),
         destinationId: z.string(),
         urlId: z.string(),
-        status: z.number().int(),
-        durationMs: z.number(),
+        outcome: z.string().nullable().describe('As of attempts; null where it is not known.'),
+        status: z.number().int().nullable().describe('Null without a response.'),
+        durationMs: z.number().nullable(),
+        detail: z.string().nullable(),
         body: z
           .union([z.object({ text: z.string() }), z.object({ base64: z.string() })])
-          .describe('At most the first 2 KB.'),
+          .nullable()
+          .describe('Of the response: at most the first 4 KB, of a success the first KB; null without one.'),
+        ...exchangeShape,
       }),
     ),
   })
@@ -252,10 +257,11 @@ export const messageOperations: Operation[] = [
     command: 'messages responses',
     role: 'operator',
     forLimited: 'part',
-    summary: 'What receivers answered to failed attempts at a call’s deliveries',
+    summary: 'The requests of a call’s deliveries, and what receivers answered',
     description:
-      'Of each round that failed, the last answer, as the records in retry tiers and dead letters keep it: as long as Kafka ' +
-      'has them. The newest 50. Calls that a deletion request covers are not shown.',
+      'Of each round that failed, the last attempt that was sent, as the records in retry tiers and dead letters keep it; ' +
+      'with LEDGER=all those that succeeded, too, as the ledger keeps them: as long as Kafka has these records. The newest ' +
+      '50. Calls that a deletion request covers are not shown.',
     params: z.object({ id: z.string().describe('The call’s messageId.') }),
     query: copyQuery,
     success: { status: 200, description: 'The oldest first.', schema: messageResponsesSchema },

@@ -84,6 +84,7 @@ export type ReplayAnswer = z.output<typeof jobSchema>
 export type ReplayStatusAnswer = z.output<typeof statusSchema>
 export type DryRunAnswer = z.output<typeof dryRunSchema>
 export type MessageAnswer = z.output<typeof messageSchema>
+export type MessageResponses = z.output<typeof messageResponsesSchema>
 export type UserMessageAnswer = z.output<typeof userMessageSchema>
 export type AttemptAnswer = z.output<typeof attemptSchema>
 export type PreviewAnswer = PreviewView
@@ -166,7 +167,7 @@ export interface Routes {
   'POST /replays/{id}/cancel': ReplayStatusAnswer
   'GET /messages/{id}': MessageAnswer
   'GET /messages/{id}/body': z.output<typeof messageBodySchema>
-  'GET /messages/{id}/responses': z.output<typeof messageResponsesSchema>
+  'GET /messages/{id}/responses': MessageResponses
   'GET /users/{id}/messages': ListPage<UserMessageAnswer>
   'GET /attempts': ListPage<AttemptAnswer>
   'GET /audit': AuditAnswer

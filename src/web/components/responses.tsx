@@ -1,5 +1,7 @@
+import type { MessageResponses } from '../api/routes.ts'
 import { useLongRequest } from '../api/request.ts'
-import { msText } from './figures.ts'
+import { ExchangeText } from './exchange.tsx'
+import { msText, wordsOf } from './figures.ts'
 import { Empty } from './notices.tsx'
 import { LongText } from './text.tsx'
 import { At } from './time.tsx'
@@ -22,28 +24,50 @@ export function ResponseTexts({
   const isShown = ({ destinationId, urlId }: { destinationId: string; urlId: string }) =>
     !of || (destinationId === of.destinationId && urlId === of.urlId)
   return (
-    <Loaded live={live} what="the responses">
+    <Loaded live={live} what="the attempts">
       {({ responses }) =>
         responses.filter(isShown).length === 0 ? (
-          <Empty title="No response is kept any more." />
+          <Empty title="No request or response is kept: nothing was sent, or it is too long ago." />
         ) : (
           <>
-            {responses.filter(isShown).map(({ at, destinationId, urlId, status, durationMs, body }) => (
-              <div key={`${at} ${destinationId} ${urlId}`}>
-                <p>
-                  <At at={at} />: {destinationId}, URL {urlId}, answered <strong>{status}</strong> after{' '}
-                  {msText(durationMs)}
-                  {'base64' in body && '; its body is no text, and shown as base64'}
-                </p>
-                <LongText
-                  text={'text' in body ? body.text : body.base64}
-                  what={`Response of ${destinationId}, URL ${urlId}, at ${at}`}
-                />
-              </div>
+            {responses.filter(isShown).map((each) => (
+              <AttemptTexts key={`${each.at} ${each.destinationId} ${each.urlId}`} {...each} />
             ))}
           </>
         )
       }
     </Loaded>
+  )
+}
+
+function AttemptTexts({
+  at,
+  destinationId,
+  urlId,
+  outcome,
+  status,
+  durationMs,
+  detail,
+  body,
+  ...exchange
+}: MessageResponses['responses'][number]) {
+  const who = `${destinationId}, URL ${urlId}, at ${at}`
+  return (
+    <div>
+      <p>
+        <At at={at} />: {destinationId}, URL {urlId},{' '}
+        {status === null ? (
+          <strong class="foreign">{detail ?? wordsOf(outcome ?? 'unknown')}</strong>
+        ) : (
+          <>
+            answered <strong>{status}</strong>
+          </>
+        )}
+        {durationMs !== null && ` after ${msText(durationMs)}`}
+        {body && 'base64' in body && '; its body is no text, and shown as base64'}
+      </p>
+      <ExchangeText {...exchange} who={who} />
+      {body && <LongText text={'text' in body ? body.text : body.base64} what={`Response of ${who}`} />}
+    </div>
   )
 }

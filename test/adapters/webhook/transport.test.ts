@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { fieldsIn, keptRequestBytes, keptResponseFieldsBytes } from '../../../src/core/delivery/exchange.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver, type Answer } from '../../support/receivers.ts'
 import { openTransport, requestOf, send } from './transport-under-test.ts'
@@ -14,7 +15,15 @@ test('the body is sent unchanged, with our headers first and then the static one
   const outcome = await send(endpoint, requestOf(text, 'geheim'))
   assert.deepEqual(
     { ...outcome, durationMs: 0 },
-    { kind: 'success', status: 200, retryAfterMs: null, body: null, durationMs: 0, detail: null },
+    {
+      kind: 'success',
+      status: 200,
+      retryAfterMs: null,
+      body: null,
+      durationMs: 0,
+      detail: null,
+      exchange: null,
+    },
   )
   assert.ok(outcome.durationMs > 0 && outcome.durationMs < 5_000)
   const [request] = await receiver.waitFor(1)
@@ -207,13 +216,86 @@ for (const [what, answer, expected] of answers) {
   })
 }
 
-test('the first 2 KB of a failed response are kept', async (t) => {
+test('the first 4 KB of a failed response are kept', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   const body = Array.from({ length: 5_000 }, (_, index) => String.fromCharCode(97 + (index % 26))).join('')
   receiver.answer({ status: 500, body })
   const outcome = await send(endpoint)
-  assert.equal(Buffer.from(outcome.body!).toString(), body.slice(0, 2_048))
+  assert.equal(Buffer.from(outcome.body!).toString(), body.slice(0, 4_096))
+})
+
+test('of a request that failed is kept what went out, without secrets, and the header of what came back', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({
+    url: receiver.url,
+    path: { parts: ['/users/', { text: 'call.userId' }, '?api_key=of-theirs&page=2'] },
+    headers: { 'X-Key': 'open-sesame', accept: 'application/json' },
+    withHoles: [
+      { name: 'X-Event', value: { parts: [{ text: 'call.event' }] } },
+      { name: 'X-Mixed', value: { parts: ['mixed-secret ', { text: 'call.event' }] } },
+    ],
+    secrets: ['geheim-1'],
+  })
+  const signer = { sign: () => 'v1,abcdefg' }
+  const filled = [
+    { hole: 'call.userId', value: 'a geheim-1' },
+    { hole: 'call.event', value: 'Ordered' },
+  ]
+  receiver.answer({
+    status: 500,
+    headers: { 'x-request-id': 'r-17 open-sesame', 'set-cookie': 'session=1', 'content-type': 'text/plain' },
+    body: 'down',
+  })
+  const outcome = await send(endpoint, { ...requestOf('{"a":1}', 'geheim-1'), signer, filled })
+  const { method, url, requestFields, bodyBytes, responseFields } = outcome.exchange!
+  assert.deepEqual([method, bodyBytes], ['POST', 7])
+  assert.equal(url, `${new URL(receiver.url).origin}/users/a%20[removed]?api_key=[not shown]&page=2`)
+  const [request] = receiver.requests
+  const hiddenOnes = ['x-signature', 'webhook-signature', 'x-key', 'x-mixed', 'accept']
+  for (const { name, value } of fieldsIn(requestFields))
+    assert.equal(
+      value,
+      hiddenOnes.includes(name.toLowerCase()) ? '[not shown]' : request!.headers[name.toLowerCase()],
+      name,
+    )
+  const names = fieldsIn(requestFields).map(({ name }) => name.toLowerCase())
+  const sent = Object.keys(request!.headers).filter((name) => name !== 'content-length')
+  assert.deepEqual(names.toSorted(), sent.toSorted())
+  const answered = new Map(fieldsIn(responseFields!).map(({ name, value }) => [name.toLowerCase(), value]))
+  assert.equal(answered.get('x-request-id'), 'r-17 [removed]')
+  assert.equal(answered.get('set-cookie'), '[not shown]')
+  assert.equal(answered.get('content-type'), 'text/plain')
+})
+
+test('what is kept of a request has a bound, and is kept of one without an answer, but not of what was never sent', async (t) => {
+  const receiver = await startReceiver(t)
+  const transport = openTransport(t, { timeoutMs: 300 })
+  const value = 'x'.repeat(4_000)
+  const withHoles = [{ name: 'X-Long', value: { parts: [{ text: 'call.event' }] } }]
+  const endpoint = transport.open({ url: `${receiver.url}?long=${'y'.repeat(500)}`, headers: {}, withHoles })
+  receiver.answer({ instead: { do: 'hang' } })
+  const hung = await send(endpoint, { ...requestOf(), filled: [{ hole: 'call.event', value }] })
+  assert.equal(hung.kind, 'timeout')
+  const { url, requestFields, responseFields } = hung.exchange!
+  assert.equal(responseFields, null)
+  assert.equal(url.length + requestFields.length, keptRequestBytes)
+  receiver.answer({ status: 400, headers: { 'x-long': value } })
+  assert.equal((await send(endpoint)).exchange!.responseFields!.length, keptResponseFieldsBytes)
+  const unsent = await send(transport.open({ url: 'http://127.0.0.1:9/', headers: {} }))
+  assert.deepEqual([unsent.kind, unsent.exchange], ['network', null])
+})
+
+test('of a success nothing is kept, unless everything is recorded: then the first KB of the response', async (t) => {
+  const receiver = await startReceiver(t)
+  receiver.answer({ headers: { 'x-id': 'r-1' }, body: 'y'.repeat(3_000) })
+  const plain = await send(openTransport(t).open({ url: receiver.url, headers: {} }))
+  assert.deepEqual([plain.kind, plain.body, plain.exchange], ['success', null, null])
+  const endpoint = openTransport(t, { keepsSuccesses: true }).open({ url: receiver.url, headers: {} })
+  const kept = await send(endpoint)
+  assert.equal(Buffer.from(kept.body!).toString(), 'y'.repeat(1_024))
+  assert.equal(kept.exchange!.url, receiver.url)
+  assert.match(kept.exchange!.responseFields!, /^x-id: r-1$/im)
 })
 
 test('at most 64 KB of a response are read; then the status decides and the connection is closed', async (t) => {
@@ -223,7 +305,7 @@ test('at most 64 KB of a response are read; then the status decides and the conn
   assert.equal((await send(endpoint)).kind, 'success')
   const failed = await send(endpoint)
   assert.equal(failed.kind, 'status_5xx')
-  assert.equal(failed.body!.length, 2_048)
+  assert.equal(failed.body!.length, 4_096)
   assert.equal((await send(endpoint)).kind, 'success')
   assert.deepEqual(
     receiver.requests.map(({ connection }) => connection),

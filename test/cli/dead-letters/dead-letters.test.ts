@@ -197,6 +197,11 @@ test('show prints all failures of a delivery for people, and foreign text cannot
   assert.match(first!, /^dead letter +0-0\nfailed +2026-01-31T12:00:00\.000Z\nreason +rejected\n/)
   assert.match(first!, /\nlast at u1 +timeout after 5000 ms, 2026-01-31T11:59:00\.000Z: no answer\n/)
   assert.match(first!, /\nlast response +u2 404 after 12 ms, .*\n {2}no such\?\[2J page\n/)
+  assert.match(first!, /\nits headers\n {2}content-type: text\/plain\n {2}x-request-id: r-17\?\[2J\n/)
+  assert.match(
+    first!,
+    /\nlast request +u2, a body of 52 bytes\n {2}POST https:\/\/hooks\.example\.com\/orders\n {2}host: .*\n {2}X-Key: \[not shown\]\n/,
+  )
   assert.match(first!, /\norigin +analytics\.calls partition 3 offset 99\n/)
   assert.match(first!, /\nbody\n {2}\{"version":1,"type":"track","messageId":"m1"\}$/)
   assert.match(second!, /^dead letter +0-4\n/)

@@ -21,11 +21,21 @@ const planned: Delivery = Object.freeze({
   notBefore: null,
   outcomes: Object.freeze([]),
   lastResponse: null,
+  lastExchange: null,
   origin: { topic: 'calls', partition: 0, offset: 7, appendedAt: 1 },
 })
 
+const exchange = {
+  method: 'POST',
+  url: 'https://hooks.example.com/',
+  requestFields: 'host: hooks.example.com\n',
+  bodyBytes: 2,
+  responseFields: 'content-type: text/plain\n',
+}
+const unanswered = { ...exchange, responseFields: null }
+
 test('each failed round makes the next delivery and leaves the previous one unchanged', () => {
-  const failed = outcome('status_5xx', { status: 503, body: Buffer.from('down') })
+  const failed = outcome('status_5xx', { status: 503, body: Buffer.from('down'), exchange })
   const first = afterRound(
     planned,
     { outcomes: [{ endpointId: 'u1', outcome: failed, at: 10 }], attempts: 1, firstAttemptAt: 9 },
@@ -36,6 +46,7 @@ test('each failed round makes the next delivery and leaves the previous one unch
     [1, 1, 9, 11, 50],
   )
   assert.deepEqual(first.lastResponse?.status, 503)
+  assert.deepEqual(first.lastExchange, { ...exchange, endpointId: 'u1', at: 10 })
   // It was deferred in the next round: the outcome that it had stays, and so do the beginning and the response.
   const second = afterRound(
     Object.freeze(first),
@@ -49,14 +60,25 @@ test('each failed round makes the next delivery and leaves the previous one unch
   assert.deepEqual([second.timesScheduled, second.firstScheduledAt, second.notBefore], [2, 11, null])
   assert.deepEqual(second.outcomes, first.outcomes)
   assert.deepEqual(second.lastResponse, first.lastResponse)
+  assert.deepEqual(second.lastExchange, first.lastExchange)
   // A dead letter is not scheduled.
   const last = afterRound(
     second,
-    { outcomes: [{ endpointId: 'u1', outcome: outcome('timeout'), at: 70 }], attempts: 2, firstAttemptAt: 9 },
+    {
+      outcomes: [
+        { endpointId: 'u1', outcome: outcome('timeout', { exchange: unanswered }), at: 70 },
+        { endpointId: 'u2', outcome: outcome('network'), at: 71 },
+      ],
+      attempts: 2,
+      firstAttemptAt: 9,
+    },
     { endpointIds: ['u1'], notBefore: null, scheduledAt: null },
   )
-  assert.deepEqual([last.timesScheduled, last.attempts, last.outcomes.length], [2, 2, 1])
+  assert.deepEqual([last.timesScheduled, last.attempts, last.outcomes.length], [2, 2, 2])
   assert.equal(last.outcomes[0]!.kind, 'timeout')
+  // What went out is of the last attempt that was sent, also where nobody answered.
+  assert.deepEqual(last.lastResponse, first.lastResponse)
+  assert.deepEqual(last.lastExchange, { ...unanswered, endpointId: 'u1', at: 70 })
   for (const each of [first, second, last]) {
     const { id, messageId, body, filled, origin } = each
     const { body: made, filled: values, origin: from } = planned

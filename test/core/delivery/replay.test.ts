@@ -39,6 +39,7 @@ test('a delivery starts over, at every current URL of its destination, with the 
       notBefore: null,
       outcomes: [],
       lastResponse: null,
+      lastExchange: null,
       scheduledAt: now,
       owner: 'replay/0-1',
       from: null,

@@ -171,6 +171,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         notBefore: null,
         outcomes: [],
         lastResponse: null,
+        lastExchange: null,
         origin: work.place,
       }
       dispatcher.admit(

@@ -49,7 +49,7 @@ test('an undeliverable call goes through the tiers until its window ends', async
   )
   assert.deepEqual(new Set(requests.map(({ headers }) => headers['idempotency-key'])), new Set(['m-1:crm']))
   assert.equal(delivery!.lastResponse!.status, 503)
-  assert.equal(delivery!.lastResponse!.body.length, 2_048)
+  assert.equal(delivery!.lastResponse!.body.length, 4_096)
   assert.equal(delivery!.outcomes[0]!.kind, 'status_5xx')
   const [call] = await deployment.read(deployment.topics.calls)
   const { partition, offset, timestamp: appendedAt } = call!

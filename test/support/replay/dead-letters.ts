@@ -46,6 +46,15 @@ export function delivery(messageId: string, fields: Partial<Delivery> = {}): Del
       durationMs: 12.4,
       at: failedAt - 10,
     },
+    lastExchange: {
+      endpointId: 'u2',
+      at: failedAt - 10,
+      method: 'POST',
+      url: 'https://hooks.example.com/orders',
+      requestFields: 'host: hooks.example.com\nX-Key: [not shown]\n',
+      bodyBytes: 52,
+      responseFields: 'content-type: text/plain\nx-request-id: r-17\u001b[2J',
+    },
     origin: { topic: 'analytics.calls', partition: 3, offset: 99, appendedAt: failedAt - 61_000 },
     ...fields,
   }

@@ -252,7 +252,14 @@ export class ReplayWorld {
           },
           ...{ destinationId: isHeld ? destinationId : 'other', endpointIds: ['u1'], attempts: 1 },
           ...{ timesScheduled: 1, firstAttemptAt: appendedAt, firstScheduledAt: appendedAt, notBefore: null },
-          ...{ outcomes: [], lastResponse: null, owner: 'o', from: null, scheduledAt: appendedAt },
+          ...{
+            outcomes: [],
+            lastResponse: null,
+            lastExchange: null,
+            owner: 'o',
+            from: null,
+            scheduledAt: appendedAt,
+          },
           origin: { topic: this.topics.calls, partition, offset, appendedAt },
         }
         this.#append(topic, partition, user, retry, at)

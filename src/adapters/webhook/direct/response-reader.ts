@@ -167,7 +167,7 @@ export class ResponseReader {
     else {
       this.#interims = 0
       this.#interimBytes = 0
-      handler.onHead(head.status, head.retryAfter, isEncoding(head.contentEncoding))
+      handler.onHead(head.status, head.retryAfter, isEncoding(head.contentEncoding), text)
     }
     return end
   }

@@ -145,6 +145,7 @@ export class UndiciConnection extends Connection implements Dispatcher.DispatchH
       status,
       (Array.isArray(retryAfter) ? retryAfter[0] : retryAfter) ?? null,
       isEncoding(listOf(headers['content-encoding'])),
+      headers,
     )
   }
 

@@ -4,6 +4,7 @@ import { useLive } from '../../api/live.ts'
 import type { WholeDeadLetter } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
+import { ExchangeText } from '../../components/exchange.tsx'
 import { countText, msText, wordsOf } from '../../components/figures.ts'
 import { Note } from '../../components/notices.tsx'
 import { Replays } from '../../components/replays.tsx'
@@ -116,6 +117,9 @@ function Known({ data }: { data: WholeDeadLetter }) {
           title={`Last response: ${delivery.lastResponse.status} after ${msText(delivery.lastResponse.durationMs)}`}
           bytes={delivery.lastResponse.body}
         />
+      )}
+      {delivery?.lastExchange && (
+        <ExchangeText {...delivery.lastExchange} who={`URL ${delivery.lastExchange.endpointId}`} />
       )}
       {delivery && data.omittedBytes === null && <Part title="Body" bytes={delivery.body} />}
       {raw && <Part title="The record" bytes={raw} />}

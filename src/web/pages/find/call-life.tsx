@@ -170,23 +170,23 @@ function User({ call: { userId, anonymousId } }: { call: NonNullable<CallCopy['c
   )
 }
 
-/** What receivers answered to attempts that failed: read when somebody asks, by those who may. */
+/** Requests, and what receivers answered: read when somebody asks, by those who may. */
 function Answers({ messageId, copy }: { messageId: string; copy: CallCopy }) {
   const [isOpen, setOpen] = useState(false)
-  const isAnswered = copy.steps.some(({ what, status }) => what === 'attempt' && typeof status === 'number')
-  if (!isAnswered || copy.call === null || !may('operator')) return null
+  const isAttempted = copy.steps.some(({ what }) => what === 'attempt')
+  if (!isAttempted || copy.call === null || !may('operator')) return null
   const { partition, offset } = copy.received
   return (
     <details class="section part" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        <h2>What receivers answered</h2>
-        <span class="faint">to attempts that failed</span>
+        <h2>Requests and what receivers answered</h2>
+        <span class="faint">of attempts that failed; with LEDGER=all of all</span>
       </summary>
       {isOpen && (
         <Lazy
           key={`${partition} ${offset}`}
           load={responseTexts}
-          what="the responses"
+          what="the attempts"
           props={{ messageId, place: { partition, offset } }}
         />
       )}
