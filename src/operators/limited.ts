@@ -368,6 +368,8 @@ const limitedWaiting = (sees: Sees, waiting: ConsoleServices['waiting']): Consol
       return counts && new Map([...counts].filter(([id]) => sees(id)))
     },
     sure: (of: string, count: number, moves: string) => waiting.sure(of, count, moves),
+    list: async (id: string, most: number, signal: AbortSignal) =>
+      sees(id) ? waiting.list(id, most, signal) : { calls: [], isCut: false },
   }) as ConsoleServices['waiting']
 
 const limitedTail = (sees: Sees, liveTail: ConsoleServices['liveTail']): ConsoleServices['liveTail'] =>

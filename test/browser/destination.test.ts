@@ -80,6 +80,14 @@ test('the page of a destination', async (t) => {
       assert.equal(new URL(page.url()).search, '?window=7d')
       await page.reload()
       await page.getByText('Delivered per hour').waitFor()
+      await page.getByRole('link', { name: 'Skipped: type or event not chosen: 12' }).click()
+      const skipped = page.getByRole('table', { name: 'Calls' })
+      await skipped.getByText('Viewed-11').waitFor()
+      assert.equal(await skipped.getByRole('row').count(), 1 + 10, 'ten samples')
+      await page.getByText('Of the newest few thousand calls, ten that its settings leave out').waitFor()
+      await assertAccessible(page)
+      await page.getByLabel('Calls', { exact: true }).selectOption('held')
+      await page.getByText('It is not paused: nothing is held.').waitFor()
     },
   )
 

@@ -78,6 +78,10 @@ const asked: Record<string, Asked[]> = {
   listDestinations: [{ at: 'GET /destinations' }, { at: 'GET /destinations?health=true' }],
   showDestination: [{ at: 'GET /destinations/{destination}?health=true' }],
   previewDestination: [{ at: 'POST /destinations/{destination}/preview', json: { name: 'New' } }],
+  listDestinationCalls: [
+    { at: 'GET /destinations/{destination}/calls?step=waiting' },
+    { at: 'GET /destinations/{destination}/calls?step=skipped' },
+  ],
   testDestination: [
     { at: 'POST /destinations/{destination}/test', json: {} },
     { at: 'POST /destinations/{destination}/test', json: { messageId: 'm-{source}' } },

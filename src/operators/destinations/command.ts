@@ -12,6 +12,7 @@ import { loginLabels } from '../../core/settings/login.ts'
 import type { LoginName } from '../../core/settings/settings.ts'
 import { healthSentence, healthText } from '../../core/statistics/health.ts'
 import { settingIn } from '../settings/setting-operations.ts'
+import type { DestinationCallsView } from './calls.ts'
 import { type DestinationView, destinationKind, type sampleView, type ShownRequest } from './destinations.ts'
 import type { PreviewView } from './preview.ts'
 
@@ -452,6 +453,22 @@ export const destinationShapes: Readonly<Record<string, CommandShape>> = {
   createDestination: create,
   updateDestination: update,
   previewDestination: preview,
+  listDestinationCalls: {
+    text: ({ data, isCut }: DestinationCallsView) =>
+      data.length === 0
+        ? `none${isCut ? ' among those that were looked at' : ''}`
+        : [
+            table(
+              ['MESSAGE ID', 'TYPE', 'EVENT', 'RECEIVED', 'REASON', 'TIER', 'DUE', 'ATTEMPTS'],
+              data.map(({ messageId, type, event, receivedAt, reason, tier, dueAt, attempts }) =>
+                [messageId, type, event, receivedAt, reason, tier, dueAt, attempts].map((each) =>
+                  printable(String(each ?? '-')),
+                ),
+              ),
+            ),
+            ...(isCut ? ['There may be more.'] : []),
+          ].join('\n'),
+  },
   testDestination: {
     addFlags(command) {
       const call = new Option(

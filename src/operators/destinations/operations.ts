@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { RequestRefused } from '../check.ts'
+import { includesRole } from '../../core/access/roles.ts'
+import { RequestRefused, wrongField } from '../check.ts'
 import { longReads, operation, type Operation, type ApiAnswer } from '../operation.ts'
 import type { ConsoleServices } from '../services.ts'
 import { checkTag, tagOf } from '../schemas.ts'
@@ -23,6 +24,7 @@ import { decide } from '../../core/settings/decide.ts'
 import { evolve } from '../../core/settings/events.ts'
 import { SettingsRefused } from '../settings/writer.ts'
 import { contentsOf } from '../why/describe.ts'
+import { callsAt, callsQuery, destinationCallsSchema } from './calls.ts'
 import { previewOf, previewSchema, shownRequest } from './preview.ts'
 import { loginEdit } from '../settings/login.ts'
 import { sealerFor, type Sealer } from '../settings/secrets.ts'
@@ -247,6 +249,30 @@ export const destinationOperations: Operation[] = [
       const { command, check } = changeOf(id, body, services)
       const after = isChange(body) ? decided(command, check, services)?.destinations.get(id) : null
       return { status: 200, body: await previewOf(destination, after ?? destination, services, gone) }
+    },
+  }),
+  operation({
+    id: 'listDestinationCalls',
+    route: 'GET /destinations/{id}/calls',
+    command: 'destinations calls',
+    role: 'reader',
+    forLimited: 'part',
+    summary: 'Which of its calls wait, are held or were left out',
+    description:
+      'What waits: the 200 that are due first, of the first 20,000 records of the retry tiers. What is held: of the newest ' +
+      'few thousand calls at most 200 that it would have got since its pause began; retries that came due meanwhile are ' +
+      'held too, and not listed. What was skipped: of the newest few thousand calls ten that its settings, as they are ' +
+      'now, leave out. Calls that a deletion request covers are not listed among those that are held or were skipped.',
+    limit: longReads,
+    params: idParams,
+    query: callsQuery,
+    success: { status: 200, description: 'Some of them.', schema: destinationCallsSchema },
+    async handle({ params: { id }, query, caller, gone }, services) {
+      const destination = settingIn(destinationKind, services.settings.state, id)
+      if (query.reason !== undefined && query.step !== 'skipped')
+        throw wrongField('reason', 'goes with step skipped')
+      const hidesEvents = !includesRole(caller.role, 'operator')
+      return { status: 200, body: await callsAt(destination, query, hidesEvents, services, gone) }
     },
   }),
   operation({

@@ -1,10 +1,9 @@
 // What a change of a destination does to the requests of calls that came in, before it is made.
 import { z } from 'zod'
 import { callTypes, type AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { callFilter, leftOutBy } from '../../core/call/filter.ts'
-import { CallValues } from '../../core/expression/call-values.ts'
 import type { Destination } from '../../core/settings/settings.ts'
 import { Unrenderable } from '../../core/shape/text-template.ts'
+import { leftOutOf } from './calls.ts'
 import type { SampleResult, SampleTerms } from './destinations.ts'
 
 /** The newest calls that are wanted, the newest first. Rejects with `kafka_unavailable`, `registry_unavailable`, `setup`. */
@@ -62,14 +61,9 @@ export async function previewOf(
   { newestCalls, sendSample }: PreviewServices,
   signal: AbortSignal,
 ): Promise<PreviewView> {
-  const sources = new Set(after.sourceIds)
-  const filter = callFilter(after.options)
+  const leftOut = leftOutOf(after)
   // Thousands of deletions would hide all others.
-  const gets = (call: AnalyticsCall) =>
-    sources.has(call.sourceId) &&
-    call.type !== 'delete' &&
-    (filter === null ||
-      leftOutBy(filter, call.type as PreviewedCall['type'], call.event, () => new CallValues(call)) === null)
+  const gets = (call: AnalyticsCall) => call.type !== 'delete' && leftOut(call) === null
   const requestsOf = async (destination: Destination, call: AnalyticsCall): Promise<Previewed> => {
     try {
       const results = await sendSample(destination, { call, dryRun: true })

@@ -1,7 +1,32 @@
+import type { callTypes } from '../../core/call/analytics-call.ts'
 import { SureCount } from '../../core/statistics/pipeline.ts'
 
 /** Deliveries, by destination. */
 export type WaitingCounts = ReadonlyMap<string, number>
+
+/** A delivery in a retry tier; times are epoch ms. */
+export interface WaitingCall {
+  messageId: string
+  type: (typeof callTypes)[number]
+  /** Null where its record does not say. */
+  receivedAt: number | null
+  tier: string
+  dueAt: number
+  attempts: number
+}
+
+export interface WaitingCalls {
+  /** Those that are due first. */
+  calls: WaitingCall[]
+  /** There may be more. */
+  isCut: boolean
+}
+
+export interface WaitingReader {
+  /** Resolves to null where it cannot be counted. */
+  count(): Promise<WaitingCounts | null>
+  list(destinationId: string, most: number, signal: AbortSignal): Promise<WaitingCalls>
+}
 
 /** Records that are read for it at most: what waits of more is not counted. */
 export const maxWaitingRead = 20_000
@@ -12,22 +37,27 @@ const maxWatched = 1_000
 
 /** Counts what waits in retry tiers, no more often than every ten seconds, whoever asks. */
 export class WaitingInTiers {
-  readonly #read: () => Promise<WaitingCounts | null>
+  readonly #reader: WaitingReader
   readonly #now: () => number
   readonly #sure = new Map<string, SureCount>()
   #newest: { at: number; counts: Promise<WaitingCounts | null> } | null = null
 
-  /** @param read resolves to null where it cannot be counted */
-  constructor(read: () => Promise<WaitingCounts | null>, now: () => number) {
-    this.#read = read
+  constructor(reader: WaitingReader, now: () => number) {
+    this.#reader = reader
     this.#now = now
   }
 
   /** Null where there is too much of it to read, or Kafka does not answer. */
   counts(): Promise<WaitingCounts | null> {
     const now = this.#now()
-    if (!this.#newest || now - this.#newest.at > freshMs) this.#newest = { at: now, counts: this.#read() }
+    if (!this.#newest || now - this.#newest.at > freshMs)
+      this.#newest = { at: now, counts: this.#reader.count() }
     return this.#newest.counts
+  }
+
+  /** What waits for a destination. Throws `kafka_unavailable`. */
+  list(destinationId: string, most: number, signal: AbortSignal): Promise<WaitingCalls> {
+    return this.#reader.list(destinationId, most, signal)
   }
 
   /** What is sure of it; null where nothing is. @param of what it was found of */

@@ -28,6 +28,7 @@ import type {
   deletionStatusSchema,
   erasuresOfUserSchema,
 } from '../../operators/deletions/operations.ts'
+import type { DestinationCallsView } from '../../operators/destinations/calls.ts'
 import type { destinationSchema } from '../../operators/destinations/destinations.ts'
 import type { sampleOutcomes } from '../../operators/destinations/operations.ts'
 import type { PreviewView } from '../../operators/destinations/preview.ts'
@@ -73,6 +74,7 @@ export type OverviewAnswer = z.output<typeof overviewSchema>
 /** How a destination is now, with its figures and URLs. */
 export type DestinationNowAnswer = z.output<typeof destinationOverviewSchema>
 export type DestinationAnswer = z.output<typeof destinationSchema>
+export type DestinationCallAnswer = DestinationCallsView['data'][number]
 export type ProblemsAnswer = z.output<typeof problemsSchema>
 export type CauseAnswer = z.output<typeof causeSchema>
 export type ProblemAnswer = z.output<typeof problemSchema>
@@ -136,6 +138,7 @@ export interface Routes {
   'GET /destinations/{id}': DestinationAnswer
   'PATCH /destinations/{id}': DestinationAnswer
   'GET /destinations/{id}/stats': StatsAnswer
+  'GET /destinations/{id}/calls': DestinationCallsView
   'GET /sources/{id}/stats': SourceStatsAnswer
   'POST /destinations/{id}/enable': DestinationAnswer
   'POST /destinations/{id}/disable': DestinationAnswer

@@ -118,6 +118,18 @@ test('what waits in a run is shown for each of its calls, by why and in the audi
   const report = await auditOf(deployment)
   assert.ok(report.ok, JSON.stringify(report.faults))
   assert.equal(report.destinations.find(({ destinationId }) => destinationId === 'crm')!.waiting, 70)
+  const { ok } = await startConsole(deployment)
+  const listed = (await ok(200, 'GET', '/destinations/crm/calls?step=waiting')) as {
+    data: { messageId: string; tier: string; dueAt: string }[]
+    isCut: boolean
+  }
+  assert.deepEqual([new Set(listed.data.map((each) => each.messageId)).size, listed.isCut], [70, false])
+  assert.deepEqual(
+    listed.data.filter((each) => each.messageId === messageId).map(({ tier, dueAt }) => [tier, dueAt]),
+    [['20s', new Date(run.scheduledAt + 20_000).toISOString()]],
+  )
+  const dues = listed.data.map(({ dueAt }) => dueAt)
+  assert.deepEqual(dues, dues.toSorted(), 'what is due first comes first')
 })
 
 test('a user who is erased while calls are put off gets none of them, and all others arrive', async (t) => {

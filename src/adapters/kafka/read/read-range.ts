@@ -188,8 +188,8 @@ function oneByOne<T>(batches: AsyncGenerator<T[], void, void>): AsyncIterableIte
 
 export interface PlacesSource {
   kafka: Kafka
-  /** Its owner closes them. */
-  brokers: Brokers
+  /** Its owner closes them; without, the reading has a link of its own. */
+  brokers?: Brokers
   log: Logger
 }
 

@@ -25,12 +25,14 @@ import { Activity } from './activity.tsx'
 const views = [
   ['activity', 'Activity'],
   ['attempts', 'Attempts'],
+  ['calls', 'Calls'],
   ['settings', 'Settings'],
 ] as const
 type View = (typeof views)[number][0]
 type Act = 'test' | 'pause' | 'resume' | 'switch' | 'replay' | 'secret' | 'try_again'
 
 const attempts = () => import('./attempts.tsx').then(({ Attempts }) => Attempts)
+const calls = () => import('./calls.tsx').then(({ DestinationCalls }) => DestinationCalls)
 const settings = () => import('./settings/settings.tsx').then(({ Settings }) => Settings)
 const replayDialog = () =>
   import('../../components/replay-dialog.tsx').then(({ ReplayDialog }) => ReplayDialog)
@@ -61,7 +63,9 @@ export function Destination({ params }: PageProps) {
         beside={state && <HealthBadge health={state.health} />}
       >
         {live.data && <Actions destination={live.data} state={state} act={setActing} />}
-        {view !== 'attempts' && <CopyAsCurl route="GET /destinations/{id}" asked={{ id }} />}
+        {view !== 'attempts' && view !== 'calls' && (
+          <CopyAsCurl route="GET /destinations/{id}" asked={{ id }} />
+        )}
       </PageTitle>
       {(live.data || !live.failure) && (
         <Views label="Views of this destination" name="view" value={view} views={views} />
@@ -99,6 +103,7 @@ interface ShownProps {
 
 function Shown({ view, destination, state, tag, act, reload }: ShownProps) {
   if (view === 'attempts') return <Lazy load={attempts} what="the attempts" props={{ destination }} />
+  if (view === 'calls') return <Lazy load={calls} what="the calls" props={{ destination }} />
   if (view === 'settings')
     return (
       <Lazy

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { ApiFailure, request } from '../../api/request.ts'
 import type { StatsAnswer, DestinationAnswer, DestinationNowAnswer } from '../../api/routes.ts'
-import { attemptsLink, deadLettersLink } from '../../components/figure-links.ts'
+import { attemptsLink, callsLink, deadLettersLink, listedReasons } from '../../components/figure-links.ts'
 import { countText, wordsOf, compactText, msText, percentText } from '../../components/figures.ts'
 import { NotKnown, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
@@ -30,7 +30,7 @@ interface Stage {
   tone: 'good' | 'bad' | 'plain' | 'warn'
   note?: ComponentChildren
   reasons?: Record<string, number>
-  hrefOf?: (reason: string) => string
+  hrefOf?: (reason: string) => string | undefined
 }
 
 /** What became of the calls of the period: each step is counted by itself. */
@@ -39,10 +39,14 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
   const { planned, sentAgain, waitedBefore, delivered, waiting, deadLettered, held, unaccounted } = pipeline
   const period = { since: stats.from, until: stats.to }
   const attempts = (outcome: string) => attemptsLink(stats.destinationId, { outcome, ...period })
+  const calls = (step: string, reason?: string) => callsLink(stats.destinationId, step, reason)
   const ofLetters = { destination: stats.destinationId, ...period }
   const stages: Stage[] = [
     { name: 'Delivered', count: delivered, tone: 'good', href: attempts('success') },
-    { name: 'Waiting for a retry', count: waiting, tone: 'warn', note: 'now, in the retry tiers' },
+    {
+      ...{ name: 'Waiting for a retry', count: waiting, tone: 'warn', note: 'now, in the retry tiers' },
+      href: calls('waiting'),
+    },
     {
       ...{ name: 'Dead letters', count: deadLettered, tone: 'bad', reasons: totals.deadLetterReasons },
       ...{
@@ -50,8 +54,12 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
         hrefOf: (reason: string) => deadLettersLink({ ...ofLetters, reason }),
       },
     },
-    { name: 'Held', count: held, tone: 'plain', note: 'by a pause' },
-    { name: 'Skipped', count: pipeline.skipped, tone: 'plain', reasons: totals.skipReasons },
+    { name: 'Held', count: held, tone: 'plain', note: 'by a pause', href: calls('held') },
+    {
+      ...{ name: 'Skipped', count: pipeline.skipped, tone: 'plain', reasons: totals.skipReasons },
+      href: calls('skipped'),
+      hrefOf: (reason) => (listedReasons.includes(reason) ? calls('skipped', reason) : undefined),
+    },
     { name: 'Erased', count: pipeline.erased, tone: 'plain', note: 'the user was deleted' },
     {
       name: 'Unaccounted',
