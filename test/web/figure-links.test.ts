@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { attemptsLink, callsLink, deadLettersLink } from '../../src/web/components/figure-links.ts'
+import { attemptsLink, deadLettersLink } from '../../src/web/components/figure-links.ts'
 
 test('a figure leads to the list of what it counts: the same destination, outcome and times', () => {
   const [since, until] = ['2026-01-31T18:00:00.000Z', '2026-01-31T19:00:00.000Z']
@@ -14,10 +14,5 @@ test('a figure leads to the list of what it counts: the same destination, outcom
   assert.deepEqual(Object.fromEntries(letters.searchParams), {
     ...{ destination: 'crm', reason: 'rejected', since },
   })
-  assert.equal(callsLink('crm', 'waiting'), '/destinations/crm?view=calls&step=waiting')
-  assert.equal(
-    callsLink('crm', 'skipped', 'filtered'),
-    '/destinations/crm?view=calls&step=skipped&reason=filtered',
-  )
   assert.equal(attemptsLink('crm', {}), '/destinations/crm?view=attempts')
 })

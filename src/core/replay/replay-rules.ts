@@ -94,13 +94,16 @@ export function termsFaults(
       'since',
       'it is not before until; nothing can lie between them',
     ),
-    ...usage(
-      rate !== null && !(rate > 0 && rate <= maxReplayRate),
-      'rate',
-      `it must be above 0 and at most ${maxReplayRate} a second`,
-    ),
+    ...rateFaults(rate),
   ]
 }
+
+export const rateFaults = (rate: number | null): Fault[] =>
+  usage(
+    rate !== null && !(rate > 0 && rate <= maxReplayRate),
+    'rate',
+    `it must be above 0 and at most ${maxReplayRate} a second`,
+  )
 
 const usage = (isWrong: boolean, field: string, message: string): Fault[] =>
   faultIf(isWrong, 'usage', field, message)

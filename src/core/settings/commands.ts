@@ -139,7 +139,8 @@ export type SettingsCommand =
   /** `pauseId` is new; `until` and `at` are in epoch ms. A destination that is paused keeps its pause, with this end. */
   | { type: 'pause_destination'; id: string; pauseId: string; at: number; until: number | null }
   /** With `pauseId` only where that pause still lasts: of several processes that end it, one does. */
-  | { type: 'resume_destination'; id: string; pauseId: string | null; at: number }
+  /** `rate`: of the replay of what was held, a second; null or absent: none. */
+  | { type: 'resume_destination'; id: string; pauseId: string | null; at: number; rate?: number | null }
   | ReplayCommand
   | AcknowledgementCommand
   /** Its secrets were sealed under another key; where `from` does not lie any more, nothing is done. */

@@ -1,7 +1,7 @@
 import { decideToken } from '../access/tokens.ts'
 import { isBuiltIn } from '../call/built-in-source.ts'
 import { accepted, refused } from '../decision.ts'
-import { decideReplay } from '../replay/replay-rules.ts'
+import { decideReplay, rateFaults } from '../replay/replay-rules.ts'
 import type { SettingsCommand } from './commands.ts'
 import { decideComputation } from './computation-rules.ts'
 import { noRules, type DeploymentRules } from './deployment-rules.ts'
@@ -82,7 +82,14 @@ export function decide(
       if (!destination) return unknown('destination', id)
       const { pause } = destination
       const isDone = pause === null || (pauseId !== null && pause.id !== pauseId)
-      return accepted(isDone ? null : { type: 'destination_resumed', id, pauseId: pause.id, at })
+      if (isDone) return accepted(null)
+      const { rate = null } = command
+      const faults = rateFaults(rate)
+      if (faults.length > 0) return { accepted: false, faults }
+      return accepted({
+        ...{ type: 'destination_resumed', id, pauseId: pause.id, at },
+        ...(rate !== null && { rate }),
+      })
     }
     case 'start_replay':
     case 'pause_replay':

@@ -106,7 +106,14 @@ const destinationEvents = [
   }),
   /** `until` is null for a pause without an end. */
   z.object({ type: z.literal('destination_paused'), ...head, pauseId: z.string(), at, until: at.nullable() }),
-  z.object({ type: z.literal('destination_resumed'), ...head, pauseId: z.string(), at }),
+  /** `rate`: of the replay of what it held, a second. */
+  z.object({
+    type: z.literal('destination_resumed'),
+    ...head,
+    pauseId: z.string(),
+    at,
+    rate: z.number().optional(),
+  }),
   /** A receiver answered 410. */
   z.object({ type: z.literal('endpoint_gone'), ...head, urlId: z.string(), at }),
 ] as const
@@ -312,7 +319,8 @@ function changedDestination(destination: Destination, event: DestinationChange):
     case 'destination_resumed': {
       const { pause, endedPauses } = destination
       if (pause?.id !== event.pauseId) throw new Error(`${event.type} names another pause`)
-      const ended = { id: pause.id, since: pause.since, endedAt: event.at }
+      const { rate = null } = event
+      const ended = { id: pause.id, since: pause.since, endedAt: event.at, rate }
       const recent = endedPauses.filter(({ endedAt }) => endedAt > event.at - endedPausesKeptMs)
       return { ...destination, pause: null, endedPauses: [...recent, ended] }
     }

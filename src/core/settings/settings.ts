@@ -160,6 +160,8 @@ export interface EndedPause {
   id: string
   since: number
   endedAt: number
+  /** The most of what it held that is sent in a second; null: without a bound. */
+  rate: number | null
 }
 
 export interface SettingsState {

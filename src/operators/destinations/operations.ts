@@ -13,6 +13,7 @@ import { parseTimestamp } from '../../core/timestamp.ts'
 import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
 import { parseDuration } from '../../core/duration.ts'
+import { maxReplayRate } from '../../core/replay/replay-rules.ts'
 import { rateOf } from '../../core/pacing/token-bucket.ts'
 import type { HeaderEdit, SettingsCommand, TemplateSecretEdit } from '../../core/settings/commands.ts'
 import { optionsShape, givenOptions, type OptionsEdit } from '../../core/settings/destination-options.ts'
@@ -463,6 +464,17 @@ const pauseBody = z
   })
   .meta({ id: 'DestinationPause' })
 
+const resumeBody = z
+  .strictObject({
+    rate: z
+      .number()
+      .positive()
+      .max(maxReplayRate)
+      .optional()
+      .describe('Maximum number per second of what was held; new calls are sent beside it.'),
+  })
+  .meta({ id: 'DestinationResume' })
+
 const success = { status: 200, description: 'The destination.', schema: destinationKind.schema, hasTag: true }
 
 export const pauseOperations: Operation[] = [
@@ -499,11 +511,14 @@ export const pauseOperations: Operation[] = [
     role: 'operator',
     forLimited: 'part',
     summary: 'End its pause',
+    description: 'What was held is sent by a replay, the oldest first, and new calls at once beside it.',
     params: idParams,
+    body: resumeBody,
     hasPrecondition: true,
     success,
-    handle({ params: { id }, ifMatch }, services) {
-      return change({ type: 'resume_destination', id, pauseId: null, at: services.now() }, ifMatch, services)
+    handle({ params: { id }, body: { rate = null }, ifMatch }, services) {
+      const command = { type: 'resume_destination', id, pauseId: null, at: services.now(), rate } as const
+      return change(command, ifMatch, services)
     },
   }),
 ]

@@ -115,7 +115,7 @@ export class ReplayRunner {
     const { settings, log, now } = this.#rig
     const { destinations, replays } = settings.state
     for (const { id: destinationId, endedPauses } of destinations.values())
-      for (const { id: pauseId, since, endedAt } of endedPauses) {
+      for (const { id: pauseId, since, endedAt, rate } of endedPauses) {
         const id = heldReplayId(pauseId)
         // What was held then is gone, and its replay may be forgotten.
         if (signal.aborted || replays.has(id) || endedAt < now() - replaysKeptMs) continue
@@ -129,7 +129,7 @@ export class ReplayRunner {
           events: null,
           user: null,
           messageId: null,
-          rate: null,
+          rate,
         }
         try {
           await settings.perform({ type: 'start_replay', id, terms, pauseId, keptSince: null, at: now() })

@@ -1,13 +1,9 @@
 import { useState } from 'preact/hooks'
-import { useLive } from '../api/live.ts'
 import { request } from '../api/request.ts'
-import type { SampleAnswer, DestinationAnswer } from '../api/routes.ts'
+import type { SampleAnswer } from '../api/routes.ts'
 import { ActionDialog } from './dialog.tsx'
-import { Select, TextField } from './fields.tsx'
-import { countOf } from './figures.ts'
+import { Select } from './fields.tsx'
 import { say } from './notices.tsx'
-import { newSecret } from './random.ts'
-import { CopyButton } from './text.tsx'
 
 const lengths = [
   ['30m', '30 minutes'],
@@ -42,27 +38,6 @@ export function PauseDialog({ id, name, close }: OfDestination) {
       <Id id={id} name={name} />
       <p>Nothing is sent to it meanwhile. Its calls are held, and sent afterwards, the oldest first.</p>
       <Select label="For how long" value={length} choices={lengths} change={setLength} />
-    </ActionDialog>
-  )
-}
-
-/** As far back as the ledger goes. */
-const heldWithin = { window: '9d' }
-
-export function ResumeDialog({ id, name, close }: OfDestination) {
-  const live = useLive('GET /destinations/{id}/stats', { id, query: heldWithin }, 0)
-  const held = live.data?.pipeline.held ?? null
-  const act = async () => {
-    await request('POST /destinations/{id}/resume', { id })
-    say(`${name} is resumed`)
-  }
-  return (
-    <ActionDialog title={`Resume ${name}?`} action={`Resume ${name}`} act={act} close={close}>
-      <Id id={id} name={name} />
-      <p>
-        New calls are sent at once, and what was held is replayed beside them, the oldest first
-        {held === null || held === 0 ? '.' : <>: {countOf(held, 'call')}.</>}
-      </p>
     </ActionDialog>
   )
 }
@@ -114,84 +89,6 @@ export function TryAgainDialog({ id, name, close }: OfDestination) {
       <p>
         Its URLs answered 410 (Gone), so nothing was sent to them any more. They are tried again with the next
         call.
-      </p>
-    </ActionDialog>
-  )
-}
-
-/**
- * Rotates the shared secret in two steps: a new one signs beside the one before, until receivers know it; then the
- * earlier one is taken away.
- */
-export function SecretDialog({ destination, close }: { destination: DestinationAnswer; close: () => void }) {
-  const { earlierSecret } = destination
-  return earlierSecret ? (
-    <RemoveEarlier
-      id={destination.id}
-      name={destination.name}
-      fingerprint={earlierSecret.fingerprint}
-      close={close}
-    />
-  ) : (
-    <AddSecret destination={destination} close={close} />
-  )
-}
-
-function AddSecret({
-  destination: { id, name, sharedSecret },
-  close,
-}: {
-  destination: DestinationAnswer
-  close: () => void
-}) {
-  const [secret, setSecret] = useState(newSecret)
-  const act = async () => {
-    const body = sharedSecret ? { addSecret: secret } : { sharedSecret: secret }
-    await request('PATCH /destinations/{id}', { id, body })
-    say(`${name} has a new secret`)
-  }
-  const title = sharedSecret ? `Rotate the secret of ${name}?` : `Sign the requests to ${name}?`
-  return (
-    <ActionDialog
-      title={title}
-      action={sharedSecret ? `Rotate the secret of ${name}` : `Sign for ${name}`}
-      act={act}
-      close={close}
-    >
-      <p>
-        {sharedSecret
-          ? 'The new secret signs X-Signature at once; the one before stays active beside it until you remove it. Give the new one to the receiver first: it is never shown again.'
-          : 'Requests carry a signature from now on. Give the secret to the receiver: it is never shown again.'}
-      </p>
-      <div class="with-button">
-        <TextField
-          label="New secret"
-          value={secret}
-          change={setSecret}
-          hint="1-256 bytes. Made at random; another can be given."
-        />
-        <CopyButton text={secret} what="the secret" />
-      </div>
-    </ActionDialog>
-  )
-}
-
-function RemoveEarlier({ id, name, fingerprint, close }: OfDestination & { fingerprint: string }) {
-  const act = async () => {
-    await request('PATCH /destinations/{id}', { id, body: { removeSecrets: [fingerprint] } })
-    say(`The earlier secret of ${name} is removed`)
-  }
-  return (
-    <ActionDialog
-      title={`Remove the earlier secret of ${name}?`}
-      action={`Remove the secret of ${name}`}
-      isDestructive
-      act={act}
-      close={close}
-    >
-      <p>
-        Two secrets are active: the newest, and the one before it (<span class="id">{fingerprint}</span>).
-        Remove it once the receiver checks by the newest. After that the next one can be added.
       </p>
     </ActionDialog>
   )

@@ -18,12 +18,5 @@ export const attemptsLink = (
 ): string =>
   `${pathTo('destination', { id: destinationId })}?${new URLSearchParams({ view: 'attempts', ...queryOf({ ...given }) })}`
 
-/** Why calls are left out, as far as they are listed by it. */
-export const listedReasons = ['not_chosen', 'no_consent', 'filtered']
-
-/** @param reason why they were skipped */
-export const callsLink = (destinationId: string, step: string, reason?: string): string =>
-  `${pathTo('destination', { id: destinationId })}?${new URLSearchParams({ view: 'calls', ...queryOf({ step, reason }) })}`
-
 export const deadLettersLink = (given: Counted & { destination?: string; reason?: string }): string =>
   linkTo('deadLetters', queryOf({ ...given }))

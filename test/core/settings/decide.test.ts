@@ -567,12 +567,27 @@ test('a pause keeps its id and beginning when it gets another end, and lasts thr
   assert.deepEqual(destination(open).pause, { id: 'p', since: 100, until: null })
 })
 
+test('a pause may end with a rate for what it held, within the bounds of replays', () => {
+  const paused = after(shop, crm, pauseCommand('p', 100))
+  const withRate = (rate: number) => ({ ...resumeCommand('p', 200), rate }) as SettingsCommand
+  const state = after(shop, crm, pauseCommand('p', 100), withRate(2.5))
+  assert.deepEqual(destination(state).endedPauses, [{ id: 'p', since: 100, endedAt: 200, rate: 2.5 }])
+  for (const rate of [0, -1, 1_000_000, NaN]) {
+    const decision = decide(withRate(rate), paused)
+    assert.ok(!decision.accepted, String(rate))
+    assert.deepEqual(
+      decision.faults.map(({ field }) => field),
+      ['rate'],
+    )
+  }
+})
+
 test('of several that end one pause, the first does; one that names another pause ends nothing', () => {
   const paused = after(shop, crm, pauseCommand('p', 100))
   assert.deepEqual(decide(resumeCommand('other', 200), paused), { accepted: true, event: null })
   const state = after(shop, crm, pauseCommand('p', 100), resumeCommand('p', 200), resumeCommand('p', 201))
   assert.equal(destination(state).pause, null)
-  assert.deepEqual(destination(state).endedPauses, [{ id: 'p', since: 100, endedAt: 200 }])
+  assert.deepEqual(destination(state).endedPauses, [{ id: 'p', since: 100, endedAt: 200, rate: null }])
   assert.deepEqual(decide(resumeCommand(null, 300), state), { accepted: true, event: null })
   const day = 86_400_000
   const later = after(

@@ -58,9 +58,14 @@ async function downEndpoint(t: TestContext, deployment: Deployment) {
 async function resumed(deployment: Deployment, pauseId: string) {
   const { settings } = deployment
   const console = await startConsole(deployment)
-  await settings.execute({ type: 'resume_destination', id: 'crm', pauseId, at: Date.now() })
+  await settings.execute({
+    ...{ type: 'resume_destination', id: 'crm', pauseId },
+    ...{ at: Date.now(), rate: 500 },
+  })
   await until(() => settings.state.replays.has(`held-${pauseId}`), 30_000)
-  return replayIn(console, `held-${pauseId}`, 'finished', 90_000)
+  const replay = await replayIn(console, `held-${pauseId}`, 'finished', 90_000)
+  assert.equal(replay.rate, 500, 'what was held is sent by the rate that its pause ended with')
+  return replay
 }
 
 test('calls for an endpoint that is down lie in the tiers as few small records, and arrive once each when it is back', async (t) => {

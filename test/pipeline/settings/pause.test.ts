@@ -247,7 +247,12 @@ test('over HTTP a destination is paused, shown and resumed; wrong fields are nam
     const [{ state, reason, pausedAt, attempts }] = copies[0]!.deliveries as [never]
     assert.deepEqual([state, reason, pausedAt, attempts], ['held', paused.id, paused.since, 0])
   }
-  assert.equal(pauseIn(await ok(200, 'POST', '/destinations/crm/resume')), null)
+  const tooSlow = await call('POST', '/destinations/crm/resume', { json: { rate: 0 } })
+  assert.deepEqual([tooSlow.status, fieldsOf(tooSlow.body)], [400, ['rate']])
+  assert.equal(pauseIn(await ok(200, 'POST', '/destinations/crm/resume', { rate: 5 })), null)
+  await deployment.settings.catchUp()
+  const [ended] = deployment.settings.state.destinations.get('crm')!.endedPauses
+  assert.equal(ended!.rate, 5)
   assert.equal(receiver.requests.length, 1)
   await stop()
   await forwarder.stop()

@@ -37,6 +37,7 @@ export interface ShownReplay {
   id: string
   state: string
   sent: number
+  rate: number | null
   totals: Record<string, number>
   keptSince: string | null
   waitsFor: string | null

@@ -2,7 +2,6 @@ import { useLive } from '../../api/live.ts'
 import type { DestinationAnswer, DestinationCallAnswer } from '../../api/routes.ts'
 import { query, setQuery } from '../../app/address.ts'
 import { Select } from '../../components/fields.tsx'
-import { listedReasons } from '../../components/figure-links.ts'
 import { wordsOf } from '../../components/figures.ts'
 import { Empty, Note, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
@@ -15,6 +14,9 @@ const steps = [
   ['held', 'held by its pause'],
   ['skipped', 'skipped'],
 ] as const
+
+/** As the API has them. */
+const reasons = ['not_chosen', 'no_consent', 'filtered']
 
 /** What was looked through: no list of all there is is kept. */
 const reach = {
@@ -44,7 +46,7 @@ export function DestinationCalls({ destination: { id, pause } }: { destination: 
           <Select
             label="Because"
             value={reason}
-            choices={[['', 'any reason'], ...listedReasons.map((each) => [each, wordsOf(each)] as const)]}
+            choices={[['', 'any reason'], ...reasons.map((each) => [each, wordsOf(each)] as const)]}
             change={(to) => setQuery({ reason: to })}
           />
         )}

@@ -5,13 +5,7 @@ import type { DestinationAnswer, DestinationNowAnswer } from '../../api/routes.t
 import { query } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
-import {
-  PauseDialog,
-  ResumeDialog,
-  SecretDialog,
-  SwitchDialog,
-  TryAgainDialog,
-} from '../../components/destination-dialogs.tsx'
+import { PauseDialog, SwitchDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Lazy } from '../../components/lazy.tsx'
 import { Note } from '../../components/notices.tsx'
@@ -36,6 +30,10 @@ const calls = () => import('./calls.tsx').then(({ DestinationCalls }) => Destina
 const settings = () => import('./settings/settings.tsx').then(({ Settings }) => Settings)
 const replayDialog = () =>
   import('../../components/replay-dialog.tsx').then(({ ReplayDialog }) => ReplayDialog)
+const resumeDialog = () =>
+  import('../../components/resume-dialog.tsx').then(({ ResumeDialog }) => ResumeDialog)
+const secretDialog = () =>
+  import('../../components/secret-dialog.tsx').then(({ SecretDialog }) => SecretDialog)
 const testDialog = () => import('../../components/test-dialog.tsx').then(({ TestDialog }) => TestDialog)
 
 /** One destination: what becomes of its calls, how its URLs answer, and its settings. */
@@ -215,13 +213,13 @@ function Acting({
     case 'pause':
       return <PauseDialog {...of} />
     case 'resume':
-      return <ResumeDialog {...of} />
+      return <Lazy load={resumeDialog} what="the dialog" props={of} />
     case 'switch':
       return <SwitchDialog {...of} isEnabled={enabled} />
     case 'replay':
       return <Lazy load={replayDialog} what="the replay" props={{ id, close }} />
     case 'secret':
-      return <SecretDialog destination={destination} close={close} />
+      return <Lazy load={secretDialog} what="the dialog" props={{ destination, close }} />
     case 'try_again':
       return <TryAgainDialog {...of} />
   }

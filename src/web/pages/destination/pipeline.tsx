@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { ApiFailure, request } from '../../api/request.ts'
 import type { StatsAnswer, DestinationAnswer, DestinationNowAnswer } from '../../api/routes.ts'
-import { attemptsLink, callsLink, deadLettersLink, listedReasons } from '../../components/figure-links.ts'
+import { attemptsLink, deadLettersLink } from '../../components/figure-links.ts'
 import { countText, wordsOf, compactText, msText, percentText } from '../../components/figures.ts'
 import { NotKnown, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
@@ -39,7 +39,7 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
   const { planned, sentAgain, waitedBefore, delivered, waiting, deadLettered, held, unaccounted } = pipeline
   const period = { since: stats.from, until: stats.to }
   const attempts = (outcome: string) => attemptsLink(stats.destinationId, { outcome, ...period })
-  const calls = (step: string, reason?: string) => callsLink(stats.destinationId, step, reason)
+  const calls = (step: string, reason = '') => `?view=calls&step=${step}&reason=${reason}`
   const ofLetters = { destination: stats.destinationId, ...period }
   const stages: Stage[] = [
     { name: 'Delivered', count: delivered, tone: 'good', href: attempts('success') },
@@ -58,7 +58,8 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
     {
       ...{ name: 'Skipped', count: pipeline.skipped, tone: 'plain', reasons: totals.skipReasons },
       href: calls('skipped'),
-      hrefOf: (reason) => (listedReasons.includes(reason) ? calls('skipped', reason) : undefined),
+      hrefOf: (reason) =>
+        /^(not_chosen|no_consent|filtered)$/.test(reason) ? calls('skipped', reason) : undefined,
     },
     { name: 'Erased', count: pipeline.erased, tone: 'plain', note: 'the user was deleted' },
     {

@@ -5,7 +5,8 @@ import { useLive } from '../../api/live.ts'
 import { request, requestWithProgress } from '../../api/request.ts'
 import type { CauseAnswer, ProblemAnswer } from '../../api/routes.ts'
 import { isLimited, may } from '../../app/session.ts'
-import { PauseDialog, ResumeDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
+import { PauseDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
+import { Lazy } from '../../components/lazy.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
 import { countOf, countText, wordsOf } from '../../components/figures.ts'
 import { say, sentence } from '../../components/notices.tsx'
@@ -13,6 +14,9 @@ import { Badge, HealthBadge } from '../../components/text.tsx'
 import { Ago, Since } from '../../components/time.tsx'
 import { UrlText } from '../../components/url-text.tsx'
 import { Loaded } from '../../components/views.tsx'
+
+const resumeDialog = () =>
+  import('../../components/resume-dialog.tsx').then(({ ResumeDialog }) => ResumeDialog)
 
 /** What can be done about one at once. */
 type Act = 'pause' | 'resume' | 'try_again' | 'finish'
@@ -178,7 +182,7 @@ function Acting({ acting: { what, problem }, close }: { acting: Acting; close: (
   if (what === 'finish') return <FinishDialog id={problem.subject!} close={close} />
   const of = { id: problem.destinationId!, name: problem.destinationName!, close }
   if (what === 'pause') return <PauseDialog {...of} />
-  if (what === 'resume') return <ResumeDialog {...of} />
+  if (what === 'resume') return <Lazy load={resumeDialog} what="the dialog" props={of} />
   return <TryAgainDialog {...of} />
 }
 
