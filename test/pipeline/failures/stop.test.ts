@@ -4,9 +4,9 @@ import { deploy } from '../../support/deployment/deployment.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
 import {
   NumberedCalls,
+  assertAllArrive,
   committedMap,
   countByPlace,
-  missing,
   placeOf,
   readScheduled,
   unevenly,
@@ -14,7 +14,6 @@ import {
 } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { ownKafka } from '../../support/deployment/rig.ts'
-import { until } from '../../support/until.ts'
 
 test('on SIGTERM under load, requests on the wire end and are committed, and the next process repeats nothing', async (t) => {
   const receiver = await startReceiver(t, { secret: 's3cret' })
@@ -44,8 +43,7 @@ test('on SIGTERM under load, requests on the wire end and are committed, and the
 
   await startForwarderProcess(t, deployment)
   await deployment.drained(60_000)
-  // What a full machine had put off comes from the tiers.
-  await until(() => missing(calls.places, [receiver]).length === 0, 60_000)
+  await assertAllArrive(calls.places, [receiver])
   assert.deepEqual(
     [...countByPlace(await withoutScheduled(deployment, receiver.requests))].filter(([, count]) => count > 1),
     [],
