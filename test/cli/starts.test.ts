@@ -50,7 +50,7 @@ const starts: Readonly<Record<string, Start>> = {
   messages: ['body m-1', 1, /^postrider: messageId "m-1": no such copy of the call lies in Kafka\n$/],
   system: ['', 0, /^PROCESS +STATE .*\n$/],
   infrastructure: ['', 0, /^Kafka +cluster .*\n +broker /],
-  audits: ['show', 0, /^last: null\nrunning: null\n$/],
+  audits: ['show', 0, /^last: null\nrunning: null\nfailure: null\n$/],
   audit: ['', 0, /^the ledger holds nothing of this time\n\neverything is accounted for /],
 }
 
