@@ -94,6 +94,11 @@ export class Brokers {
     return this.#topics.get(topic)?.errorCode ?? 0
   }
 
+  /** How many brokers the metadata name. */
+  get size(): number {
+    return this.#addresses.size
+  }
+
   /** The topic is among those whose metadata are asked for. */
   follow(topic: string): void {
     if (!this.#topics.has(topic))

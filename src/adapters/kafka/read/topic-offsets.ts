@@ -138,8 +138,10 @@ export function fetchRanges(
   sinceOf?: SinceOf,
 ): Promise<TopicRange[]> {
   const look = async (brokers: Brokers): Promise<TopicRange[]> => {
-    const missing = topics.filter((topic) => brokers.topicError(topic) === unknownTopic)
-    if (missing.length > 0) throw await missingTopics(kafka, missing)
+    const missing = () => topics.filter((topic) => brokers.topicError(topic) === unknownTopic)
+    // A broker that has just started does not know yet what was made while it was away: the others are asked, too.
+    for (let asked = 1; missing().length > 0 && asked < brokers.size; asked++) await brokers.refresh()
+    if (missing().length > 0) throw await missingTopics(kafka, missing())
     return topicRanges(brokers, topics, sinceOf)
   }
   return withBrokers(kafka, topics, look, { needs: permissionsOn('topic', topics, ['DESCRIBE']) })
