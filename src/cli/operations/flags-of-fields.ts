@@ -44,7 +44,7 @@ function optionOf(field: Field, flag: string, isNegative: boolean): Option {
     case 'map':
       return repeatable(`${flag} <[key=]file>`, `${text}; repeatable`)
     case 'number':
-      return new Option(`${flag} ${takes}`, text).argParser(numberIn)
+      return new Option(`${flag} ${takes}`, text).argParser(field.name === 'rate' ? rateIn : numberIn)
     case 'boolean':
       if (isNegative || fallback !== undefined) return new Option(flag, text)
       return new Option(`${flag} <on|off>`, text).choices(['on', 'off'])
@@ -59,6 +59,9 @@ function numberIn(text: string): number {
   if (!/^\d{1,15}(\.\d{1,6})?$/.test(text)) throw new InvalidArgumentError('It takes a number.')
   return Number(text)
 }
+
+/** A number per second, as `50` or `50/s`: other commands take both. */
+const rateIn = (text: string): number => numberIn(text.replace(/\/s$/, ''))
 
 /** What a field's text says of null, which has a flag of its own. */
 const nullText = /[;.]? ?null (?:for ([^.;]+)|takes it away)\.?/i

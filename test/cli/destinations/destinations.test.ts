@@ -293,7 +293,11 @@ test('a destination is paused for a time or without an end, shown as such, and r
   const [view] = await cli.json('destinations', 'show', 'crm')
   assert.equal((view!.pause as { until: null }).until, null)
   assert.match(await run('list'), /^crm +CRM +paused +shop/m)
-  for (let time = 0; time < 2; time++) assert.doesNotMatch(await run('resume', 'crm'), /^paused/m)
+  for (const rate of ['50', '50/s']) {
+    const resumed = await run('resume', 'crm', '--rate', rate)
+    assert.match(resumed, /^state +enabled$/m)
+    assert.doesNotMatch(resumed, /^paused/m)
+  }
   const wrong = await cli.run('destinations', 'pause', 'crm', '--for', 'ever')
   assert.equal(wrong.status, 2)
   assert.match(wrong.stderr, /^postrider: --for: must be a duration such as 30m, 2h or 1d$/m)
