@@ -97,10 +97,11 @@ const nouns: Readonly<Record<string, string>> = {
   retryTiers: 'duration',
 }
 
-function nounOf({ type, name }: Field): string {
+function nounOf({ type, name, choices }: Field): string {
   if (type === 'number') return 'number'
   if (/ids?$/i.test(name)) return 'id'
-  return nouns[name] ?? kebab(name).split('-').at(-1)!.replace(/s$/, '')
+  // A step of time is a duration; one of what became of calls is a choice.
+  return (choices ? undefined : nouns[name]) ?? kebab(name).split('-').at(-1)!.replace(/s$/, '')
 }
 
 /** The fields that were given, by what Commander read. Throws `usage` that names the flag. */

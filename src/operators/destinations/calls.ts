@@ -17,7 +17,9 @@ export const maxListedCalls = 200
 export const maxSamples = 10
 
 export const callsQuery = z.strictObject({
-  step: z.enum(callSteps),
+  step: z
+    .enum(callSteps)
+    .describe('Which calls: those that wait for a retry, are held by its pause, or were skipped.'),
   reason: z.enum(leftOutReasons).optional().describe('Of `skipped`: those that were left out for it.'),
 })
 
