@@ -7,6 +7,7 @@ import type { ClientCallType } from '../../src/client/calls.ts'
 import { version } from '../../src/client/version.ts'
 import { maxCallBytes, writeCall } from '../../src/client/write-call.ts'
 import { readTrackingCall } from '../../src/core/call/tracking-call.ts'
+import { parsedJson } from '../support/json-reference.ts'
 
 const now = Date.UTC(2026, 0, 2, 3, 4, 5, 6)
 const nowText = '2026-01-02T03:04:05.006Z'
@@ -287,7 +288,7 @@ test('the collector accepts every call that the client accepts, and reads the sa
       assert.equal(call.userId, text(given.userId))
       if (type === 'track') assert.equal(call.event, text(given.event))
       if (type === 'identify' && given.traits !== undefined)
-        assert.deepEqual(JSON.parse(call.traits!), JSON.parse(JSON.stringify(given.traits)))
+        assert.deepEqual(parsedJson(call.traits!), parsedJson(JSON.stringify(given.traits)))
     }),
     { numRuns: 500 },
   )

@@ -7,6 +7,7 @@ import { checkCall } from '../../../src/core/call/check-call.ts'
 import { dropFaults, redacted, redactionOf } from '../../../src/core/call/redaction.ts'
 import { pathKeys } from '../../../src/core/json/drop-paths.ts'
 import { someCall } from '../../support/calls/calls.ts'
+import { parsedJson } from '../../support/json-reference.ts'
 
 const left = (paths: string[], given: Partial<AnalyticsCall>): AnalyticsCall =>
   redacted(someCall(given), redactionOf(paths)!)
@@ -112,7 +113,7 @@ test('property: the body without the paths is the whole body parsed, cut and str
             context: JSON.stringify(context, null, by),
           }),
         )
-        const model = JSON.parse(renderBody(call!)) as Record<string, unknown>
+        const model = parsedJson(renderBody(call!)) as Record<string, unknown>
         for (const [field, keys] of paths) {
           if (keys.length === 0) model[field] = {}
           else modelDrop(model[field], keys)

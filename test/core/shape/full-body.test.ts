@@ -8,6 +8,7 @@ import { fullBody } from '../../../src/core/shape/full-body.ts'
 import { latestTimestamp } from '../../../src/core/timestamp.ts'
 import { anyCall } from '../../support/calls/any-call.ts'
 import { someCall } from '../../support/calls/calls.ts'
+import { parsedJson } from '../../support/json-reference.ts'
 
 /** With everything that a call can have, though none has all of it. */
 const whole = someCall({
@@ -95,10 +96,10 @@ function expectedAt(key: (typeof keys)[number], call: AnalyticsCall): unknown {
     case 'context':
     case 'integrations':
       // Written once more, for the check leaves a -0 in integrations.
-      return JSON.parse(JSON.stringify(JSON.parse((value as string | null) ?? '{}')))
+      return parsedJson(JSON.stringify(parsedJson((value as string | null) ?? '{}')))
     case 'properties':
     case 'traits':
-      return value === null ? undefined : JSON.parse(value as string)
+      return value === null ? undefined : parsedJson(value as string)
     case 'timestamp':
     case 'originalTimestamp':
     case 'sentAt':
@@ -117,7 +118,7 @@ test('property: whatever a call contains, its full body has all of it, in order,
       fc.pre(call !== null && call.type !== 'delete')
       valid++
       const body = fullBody(call)
-      const parsed = JSON.parse(body) as Record<string, unknown>
+      const parsed = parsedJson(body) as Record<string, unknown>
       const expected = keys
         .map((key) => [key, expectedAt(key, call)])
         .filter(([, value]) => value !== undefined)

@@ -2,21 +2,16 @@ import fc from 'fast-check'
 import { callTypes, type AnalyticsCall, type CallType } from '../../../src/core/call/analytics-call.ts'
 import { earliestTimestamp, latestTimestamp } from '../../../src/core/timestamp.ts'
 
-// Keys that whole numbers spell are reordered by JSON.parse on both sides; top-level keys never are such.
+// Keys that whole numbers spell are reordered on both sides; top-level keys never are such.
 const text = fc.oneof(
   fc.string(),
   fc.string({ unit: 'binary' }),
   fc.constantFrom('', '","userId":"x', '\\', '"', '{}', '\u0000', '\ud800', '</script>'),
 )
-// JSON.parse is the reference, and misreads keys once it has seen one with a backslash: see core/parse-json.
-const key = text.filter((each) => !each.includes('\\'))
-const value = fc.oneof(
-  text,
-  fc.jsonValue({ stringUnit: fc.string({ minLength: 1, maxLength: 1 }).filter((unit) => unit !== '\\') }),
-)
+const value = fc.oneof(text, fc.jsonValue())
 const map = fc.oneof(
-  fc.dictionary(key, value).map((members) => JSON.stringify(members)),
-  fc.dictionary(key, value).map((members) => ` ${JSON.stringify(members, null, 1)}\n`),
+  fc.dictionary(text, value).map((members) => JSON.stringify(members)),
+  fc.dictionary(text, value).map((members) => ` ${JSON.stringify(members, null, 1)}\n`),
   fc.constantFrom('{"2":3.50,"1":-0,"a":"\\u0026\\/","a":1.0}', '{"a": "\\uD800"}'),
   fc.constant('{}'),
 )
