@@ -8,9 +8,13 @@ export function aborted(signal: AbortSignal): { promise: Promise<null>; release:
 }
 
 /** The promise's result, or an error after `ms`. For calls of clients that have no deadline of their own. */
-export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+export async function within<T>(
+  ms: number,
+  promise: Promise<T>,
+  errorOf: (message: string) => Error = Error,
+): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
+  const timer = setTimeout(() => reject(errorOf(`no answer within ${ms} ms`)), ms)
   try {
     return await Promise.race([promise, late])
   } finally {

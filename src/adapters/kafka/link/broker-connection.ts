@@ -1,4 +1,4 @@
-import { messageOf } from '../../../errors.ts'
+import { PostriderError, messageOf } from '../../../errors.ts'
 import {
   exchangeOf,
   metadataExchange,
@@ -24,6 +24,10 @@ const openWithinMs = 5_000
 /** For an answer that waits for nothing. */
 const answerWithinMs = 10_000
 
+/** What is no bug of ours, and may pass. */
+export const unanswered = (message: string): PostriderError =>
+  new PostriderError('kafka_unavailable', message)
+
 /**
  * A connection to one broker. At the first request that fails or is not answered in time it is closed for good: a broker
  * answers the requests of a connection one after another, so what follows would wait behind the one that hangs.
@@ -42,7 +46,7 @@ export class BrokerConnection {
   static async open(factory: ConnectionFactory, address: BrokerAddress | null): Promise<BrokerConnection> {
     const broker = await factory.broker(address)
     try {
-      await within(openWithinMs, broker.connect())
+      await within(openWithinMs, broker.connect(), unanswered)
       return new BrokerConnection(broker)
     } catch (error) {
       discard(broker, error as Error)
@@ -128,7 +132,7 @@ export class BrokerConnection {
   async #exchange<T>(exchange: WireExchange<T>, withinMs: number): Promise<T> {
     const answer = this.#connection.send(exchange)
     try {
-      return await within(withinMs, answer)
+      return await within(withinMs, answer, unanswered)
     } catch (error) {
       answer.catch(() => {})
       this.discard(error as Error)
@@ -144,7 +148,7 @@ function discard({ connectionPool }: KafkajsBroker, reason: Error): void {
     socket?.removeAllListeners().on('error', () => {})
     socket?.destroy()
     connection.authHandlers?.onError()
-    connection.rejectRequests(new Error(`the connection was closed: ${messageOf(reason)}`))
+    connection.rejectRequests(unanswered(`the connection was closed: ${messageOf(reason)}`))
     void connection.disconnect().catch(() => {})
   }
 }

@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs'
 import { connectionFactory, type ConnectionFactory, type MetadataResponse } from '../kafkajs-internals.ts'
-import { BrokerConnection, type BrokerAddress } from './broker-connection.ts'
+import { BrokerConnection, unanswered, type BrokerAddress } from './broker-connection.ts'
 
 /** For metadata. */
 const answerWithinMs = 3_000
@@ -120,7 +120,7 @@ export class Brokers {
   /** Rejects when the node cannot be reached. */
   connection(nodeId: number): Promise<BrokerConnection> {
     const address = this.#addresses.get(nodeId)
-    if (address === undefined) return Promise.reject(new Error(`broker ${nodeId} has no known address`))
+    if (address === undefined) return Promise.reject(unanswered(`broker ${nodeId} has no known address`))
     const known = this.#nodes.get(nodeId)
     if (known !== undefined && sameAddress(known.address, address)) {
       if (known.opening !== null) return known.opening
@@ -136,7 +136,7 @@ export class Brokers {
   /** For what any broker may be asked. Rejects when none answers. */
   async any(): Promise<BrokerConnection> {
     if (!this.#control?.isOpen) await this.refresh()
-    if (this.#control === null) throw new Error('no broker is connected')
+    if (this.#control === null) throw unanswered('no broker is connected')
     return this.#control
   }
 
@@ -162,10 +162,10 @@ export class Brokers {
     if (this.#control !== null) {
       const isDoubtful = performance.now() - this.#refreshedAt < doubtfulMs
       // One whose login has run out is still connected.
-      if (isDoubtful || !this.#control.isOpen) this.#dropControl(new Error('another broker is asked'))
+      if (isDoubtful || !this.#control.isOpen) this.#dropControl(unanswered('another broker is asked'))
       else if ((await this.#ask(this.#control)) === null) return
     }
-    let failure: unknown = new Error('no broker is known')
+    let failure: unknown = unanswered('no broker is known')
     for (const address of this.#candidates()) {
       if (this.#isClosed) throw closed()
       try {
@@ -231,7 +231,7 @@ export class Brokers {
   }
 }
 
-const closed = (): Error => new Error('the connections were closed')
+const closed = (): Error => unanswered('the connections were closed')
 
 const keyOf = ({ host, port }: BrokerAddress): string => `${host}:${port}`
 

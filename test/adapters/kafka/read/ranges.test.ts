@@ -3,7 +3,9 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import kafkajs from 'kafkajs'
 import { createTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
+import { connectionFactory } from '../../../../src/adapters/kafka/kafkajs-internals.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
+import { BrokerConnection } from '../../../../src/adapters/kafka/link/broker-connection.ts'
 import { Brokers } from '../../../../src/adapters/kafka/link/brokers.ts'
 import { readBetween, readSpans } from '../../../../src/adapters/kafka/read/read-range.ts'
 import { topicRanges, type OffsetRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
@@ -199,7 +201,8 @@ test('a reading that takes long gives others their turns between the records of 
   }
 })
 
-test('a signal ends a reading at once, also where a broker takes connections and never answers', async (t) => {
+/** Takes connections, and never answers. */
+async function silentBroker(t: TestContext) {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => void sockets.add(socket)).listen(0, '127.0.0.1')
   t.after(() => {
@@ -207,8 +210,13 @@ test('a signal ends a reading at once, also where a broker takes connections and
     for (const socket of sockets) socket.destroy()
   })
   await new Promise((resolve) => server.once('listening', resolve))
-  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
-  const kafka = createKafka({ kafka: { brokers: [address], ssl: false, sasl: null } }, silentLog)
+  const { port } = server.address() as AddressInfo
+  const config = { brokers: [`127.0.0.1:${port}`], ssl: false as const, sasl: null }
+  return { kafka: createKafka({ kafka: config }, silentLog), sockets, port }
+}
+
+test('a signal ends a reading at once, also where a broker takes connections and never answers', async (t) => {
+  const { kafka, sockets } = await silentBroker(t)
   const stop = new AbortController()
   const options = { kafka, topic: 'any', log: silentLog, signal: stop.signal }
   const ranges = [{ partition: 0, low: 0, high: 1 }]
@@ -229,6 +237,14 @@ test('a signal ends a reading at once, also where a broker takes connections and
     Promise.all(both),
     new Promise((_, reject) => setTimeout(reject, 4_000, new Error('it goes on')).unref()),
   ])
+})
+
+test('a broker that never answers is away: it is no bug, and asking again may help', async (t) => {
+  const { kafka, port } = await silentBroker(t)
+  await assert.rejects(
+    BrokerConnection.open(connectionFactory(kafka), { host: '127.0.0.1', port }),
+    (error) => error instanceof PostriderError && error.code === 'kafka_unavailable',
+  )
 })
 
 test('a topic that is missing is named, and one that comes later is read', async (t) => {
