@@ -359,7 +359,7 @@ export class Engine {
       endpointIds: given.retry ?? destination.endpointIds,
       attempts: given.retry ? (given.attempts ?? 1) : 0,
       timesScheduled: given.retry ? 1 : 0,
-      firstAttemptAt: given.retry ? 1 : null,
+      firstAttemptAt: given.retry && given.attempts !== 0 ? 1 : null,
       firstScheduledAt: given.retry ? 2 : null,
       notBefore: null,
       outcomes: [],

@@ -133,7 +133,7 @@ class World {
         for (const other of this.admitted) {
           const sameLane =
             other.destination === delivery.destination && other.key === delivery.key && !other.isRetry
-          const inFlight = other !== delivery && other.reached && !other.settled
+          const inFlight = other !== delivery && other.sent > 0 && !other.settled
           must(!sameLane || !inFlight, `sent beside ${other.delivery.id} of the same lane`)
         }
       }

@@ -57,8 +57,6 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   /** Made when the first request of the round goes out: what is deferred needs no signature. */
   request: SignedRequest | null = null
   firstAttemptAt: number | null
-  /** An endpoint was reached in this round. */
-  reached = false
   /** Attempts of this round that were sent, and not taken back. */
   sent = 0
   /** Why it is deferred without an attempt, whatever its endpoints could take; null: it is not. */
@@ -115,9 +113,14 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
     return this.delivery.attempts > 0
   }
 
-  /** Rounds that reached an endpoint, this one included. */
+  /** Rounds in which a request went out, this one included. */
   get attempts(): number {
-    return this.delivery.attempts + (this.reached ? 1 : 0)
+    return this.delivery.attempts + (this.sent > 0 ? 1 : 0)
+  }
+
+  /** Of what went out, one has been taken back before anything of it was written. */
+  notSent(): void {
+    if (--this.sent === 0) this.firstAttemptAt = this.delivery.firstAttemptAt
   }
 }
 

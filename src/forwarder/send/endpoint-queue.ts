@@ -378,9 +378,7 @@ export class EndpointQueue implements Deferring, SlotUser {
   }
 
   #goesOut(active: ActiveDelivery): void {
-    active.sent++
-    if (active.reached) return
-    active.reached = true
+    if (active.sent++ > 0) return
     active.firstAttemptAt ??= Date.now()
     if (active.isRetry) this.#parts.reports.retryStarted(active)
   }
@@ -455,12 +453,12 @@ export class EndpointQueue implements Deferring, SlotUser {
   }
 
   #notSent(attempt: Attempt): void {
-    attempt.active.sent--
+    attempt.active.notSent()
     this.#requestNotSent(attempt)
   }
 
   #batchNotSent(batch: AttemptBatch): void {
-    for (const { active } of batch.attempts) active.sent--
+    for (const { active } of batch.attempts) active.notSent()
     this.#batches!.ended(batch)
     this.#requestNotSent(batch)
   }

@@ -349,7 +349,7 @@ test('failing retries use up the budget; first attempts, even late ones, and hea
   assert.deepEqual(failed, [true, true, true, true, true, false])
   assert.deepEqual(engine.deferrals, ['budget'])
   const last = engine.settled.at(-1)!
-  assert.deepEqual([last.outcomes![0]!.outcome.kind, last.attempts, last.reached], ['deferred', 1, false])
+  assert.deepEqual([last.outcomes![0]!.outcome.kind, last.attempts, last.sent], ['deferred', 1, 0])
   assert.ok(attempt('status_4xx', null) && attempt('status_4xx', 0), 'first attempts go on')
   assert.ok(attempt('success', 3), 'and have earned one')
   for (let left = 100; left > 0; left--) assert.ok(attempt('success', 3), 'what succeeds costs nothing')
@@ -682,14 +682,17 @@ test('a retry whose window ends while it waits for its endpoint is not sent', ()
   engine.client('crm').answer('success')
   assert.deepEqual(engine.client('crm').sent, ['first', 'in time'])
   const late = engine.settled.find((delivery) => delivery.delivery.id === 'late')!
-  assert.deepEqual([late.outcomes![0]!.outcome.kind, late.reached], ['deferred', false])
+  assert.deepEqual([late.outcomes![0]!.outcome.kind, late.sent], ['deferred', 0])
   engine.client('crm').answer('success')
   // Nor when its connection is there at last.
-  engine.admit('connects', crm, { retry: ['u1'] })
+  engine.admit('connects', crm, { retry: ['u1'], attempts: 0 })
   engine.expired.add('connects')
   engine.client('crm').connected('connects')
-  assert.equal(engine.settled.at(-1)!.delivery.id, 'connects')
+  const unsent = engine.settled.at(-1)!
+  assert.equal(unsent.delivery.id, 'connects')
   assert.deepEqual(engine.client('crm').onWire, [])
+  // What was withdrawn was no attempt, neither by its number nor by its time.
+  assert.deepEqual([unsent.attempts, unsent.firstAttemptAt], [0, null])
   assert.deepEqual(engine.held(), nothingHeld)
 })
 

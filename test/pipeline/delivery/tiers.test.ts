@@ -39,7 +39,7 @@ test('an undeliverable call goes through the tiers until its window ends', async
   const { delivery } = deadLetter
   assert.equal(deadLetter.reason, 'expired')
   assert.ok(requests.length >= 3 && requests.length <= 6, `${requests.length} attempts`)
-  assert.equal(delivery!.attempts, requests.length)
+  assert.equal(delivery!.attempts, requests.length, JSON.stringify(delivery!.outcomes))
   // The window may also end while the last one waits, on a machine that is busy.
   const wasLate = delivery!.timesScheduled === requests.length
   assert.ok(wasLate || delivery!.timesScheduled === requests.length - 1, `${delivery!.timesScheduled} times`)
@@ -67,18 +67,19 @@ test('an undeliverable call goes through the tiers until its window ends', async
     waits.slice(0, 2).map(({ tier }) => tier),
     ['300ms', '600ms'],
   )
-  const lateness = waits.map(({ dueAt }, index) => requests[index + 1]!.at - dueAt)
+  const waited = wasLate ? waits.slice(0, -1) : waits
+  const lateness = waited.map(({ dueAt }, index) => requests[index + 1]!.at - dueAt)
   t.diagnostic(`late by ${lateness.join(', ')} ms`)
   assert.ok(lateness.every((late) => late >= 0))
   // The shortest tier would have overshot the window.
   assert.ok(deadLetter.failedAt + 300 > delivery!.firstAttemptAt! + windowMs)
   const page = samplesOf(forwarder)
   assert.equal(page.get('postrider_dead_letters_total{destination="crm",reason="expired"}'), 1)
-  assert.equal(page.get(dispositions('crm', 'retried')), requests.length - 1)
+  assert.equal(page.get(dispositions('crm', 'retried')), waits.length)
   const scheduled = ['300ms', '600ms'].map((tier) =>
     page.get(`postrider_retries_scheduled_total{tier="${tier}"}`)!,
   )
-  assert.equal(scheduled[0]! + scheduled[1]!, requests.length - 1)
+  assert.equal(scheduled[0]! + scheduled[1]!, waits.length)
   assert.equal(
     page.get('postrider_webhook_attempts_total{destination="crm",outcome="status_5xx"}'),
     requests.length,
