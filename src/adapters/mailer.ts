@@ -40,12 +40,13 @@ export function openMailer(
     server: `${host.includes(':') ? `[${host}]` : host}:${port}`,
     from,
     to,
-    async send({ subject, text, id, thread }, signal) {
+    async send({ subject, text, id, thread }, recipients, signal) {
       const deadline = AbortSignal.timeout(totalMs)
       try {
         const { response, rejected } = await transport.sendMail({
           from,
-          to: [...to],
+          // Not to be taken apart as a header is.
+          to: recipients.map((address) => ({ name: '', address })),
           subject,
           text,
           messageId: `<${id}@${domain}>`,

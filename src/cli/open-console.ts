@@ -10,6 +10,7 @@ import { markForCompaction, type MarkTimes } from '../adapters/kafka/write/compa
 import { variables } from '../config/variables.ts'
 import { ConsoleCounts } from '../adapters/metrics/console-metrics.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
+import { mailedAlerts } from '../operators/alerts/mail.ts'
 import { MailQueue } from '../operators/alerts/mail-queue.ts'
 import { currentActor } from '../operators/settings/writer.ts'
 import { operations } from '../operators/operations.ts'
@@ -109,6 +110,7 @@ function assemble(options: OpenConsoleOptions, counts: Pick<ConsoleCounts, 'mail
     config.mail &&
     new MailQueue({
       mailer: openMailer(config.mail),
+      alerts: () => mailedAlerts(config.mail!, settings.state),
       log,
       count: (outcome) => counts.mail(outcome),
       now: Date.now,

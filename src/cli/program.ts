@@ -72,7 +72,7 @@ const entries: Entry[] = [
   fromOperations(
     'alerts',
     'who is told of what happens: Slack, Teams, PagerDuty, mail',
-    'Who gets operational events. Slack, Microsoft Teams and PagerDuty are destinations of the source `postrider`, each with the template that it understands; mail is sent by consoles that have MAIL_SMTP_URL.',
+    'Who gets operational events. Slack, Microsoft Teams and PagerDuty are destinations of the source `postrider`, each with the template that it understands; alerts by mail have their addresses here, and are sent by consoles that have MAIL_SMTP_URL.',
   ),
   fromOperations(
     'secrets',
@@ -82,7 +82,7 @@ const entries: Entry[] = [
   fromOperations(
     'settings',
     'who changed what; export and apply as a file; skip what cannot be read',
-    'The log that plans, sources, destinations, audiences and traits are kept in.',
+    'The log that plans, sources, destinations, audiences, traits and alerts by mail are kept in.',
   ),
   fromOperations(
     'tokens',

@@ -10,15 +10,15 @@ export interface MailSettings {
   /** Certificates in PEM form, trusted beside Node's own. */
   ca: string | null
   from: string
+  /** Who gets them beside those of the settings. */
   to: readonly string[]
 }
 
-/** A line for each variable that is missing. The parts of a deployment share their settings, but not the login. */
+/** A line where the sender is missing. The parts of a deployment share their settings, but not the login. */
 export function mailProblems(values: Partial<Values>, spell: (name: VariableName) => string): string[] {
   if (!values.MAIL_SMTP_URL) return []
-  return (['MAIL_FROM', 'MAIL_TO'] as const)
-    .filter((name) => values[name] === null)
-    .map((name) => `${spell(name)} is not set; it takes ${variables[name].takes}`)
+  if (values.MAIL_FROM !== null) return []
+  return [`${spell('MAIL_FROM')} is not set; it takes ${variables.MAIL_FROM.takes}`]
 }
 
 /** Null where this process has no mail server. */
@@ -30,6 +30,6 @@ export function mailOf(values: Values): MailSettings | null {
     needsTls: MAIL_TLS === 'required',
     ca: MAIL_CA_FILE?.text ?? null,
     from: MAIL_FROM![0]!,
-    to: MAIL_TO!,
+    to: MAIL_TO ?? [],
   }
 }

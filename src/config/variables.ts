@@ -282,7 +282,8 @@ export const variables = {
   }),
   MAIL_TO: variable(mailAddresses(20), {
     takes: '1 to 20 mail addresses, separated by commas',
-    meaning: 'Who gets operational events by mail.',
+    meaning:
+      'Who gets operational events by mail, beside [those of the settings](docs/operational-events.md#mail).',
   }),
   MAIL_TLS: variable(oneOf('required', 'none'), {
     default: 'required',

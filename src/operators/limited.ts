@@ -103,6 +103,8 @@ function withoutOthers<S extends SettingsState>(sees: Sees, state: S): S {
     computations: kept(state.computations, ({ sourceId }) => sees(sourceId)),
     replays: kept(state.replays, (job) => seesRange(sees, job)),
     tokens: new Map(),
+    // Addresses of people.
+    mailAlerts: new Map(),
   }
 }
 

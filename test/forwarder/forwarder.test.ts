@@ -99,6 +99,7 @@ async function engine(
       replays: new Map(),
       plans: new Map(),
       acknowledgements: new Map(),
+      mailAlerts: new Map(),
     } as SettingsState,
     caughtUp: 0,
     atCatchUp: () => {},
@@ -391,6 +392,7 @@ test('a source is called unknown only after the settings log has been read to it
       replays: new Map(),
       plans: new Map(),
       acknowledgements: new Map(),
+      mailAlerts: new Map(),
     }
     settings.change()
   }

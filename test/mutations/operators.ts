@@ -223,9 +223,33 @@ export const operators: readonly Mutation[] = [
   {
     id: 'a-mail-that-nobody-got-is-silent',
     file: 'src/operators/alerts/mail-queue.ts',
-    find: "this.#lose(isExpired ? 'expired' : 'refused')",
+    find: "this.#lose(id, isExpired ? 'expired' : 'refused')",
     replace: '',
     test: { file: 'console/operational/mail-queue.test.ts', name: 'what nobody gets is counted and logged' },
+  },
+  {
+    id: 'a-header-in-an-address',
+    file: 'src/core/operational/mail-alerts.ts',
+    find: 'if (!mailAddress.safeParse(address).success)',
+    replace: "if (address === '')",
+    test: { file: 'core/operational/mail-alerts.test.ts', name: 'an address is one address' },
+  },
+  {
+    id: 'addresses-of-a-removed-alert-stay',
+    file: 'src/core/operational/mail-alerts.ts',
+    find: 'return { ...found, to: [], removed: true }',
+    replace: 'return { ...found, removed: true }',
+    test: { file: 'core/operational/mail-alerts.test.ts', name: 'of one that is removed no address is left' },
+  },
+  {
+    id: 'every-alert-gets-every-mail',
+    file: 'src/operators/alerts/mail.ts',
+    find: 'events === null || (event !== null && events.includes(event))',
+    replace: 'events !== undefined && event !== undefined',
+    test: {
+      file: 'console/operational/mail-queue.test.ts',
+      name: 'each alert gets its own events at its own addresses',
+    },
   },
   {
     id: 'mails-of-a-console-that-died-are-lost',

@@ -7,6 +7,7 @@ import { defaultOptions, editOptions, type OptionsEdit } from '../settings/desti
 import type { Decision, SingleEvent } from '../settings/events.ts'
 import { fault, type Fault } from '../decision.ts'
 import type { Destination, SettingsAggregate } from '../settings/settings.ts'
+import { mailAlertOf, mailAlertsIn } from '../operational/mail-alerts.ts'
 import { trackingPlanOf, type TrackingPlan } from '../tracking-plan/tracking-plan.ts'
 import {
   SettingsDraft,
@@ -19,6 +20,7 @@ import {
   type ApplyCommand,
   type WantedComputation,
   type WantedDestination,
+  type WantedMailAlert,
   type WantedSource,
   type WantedTrackingPlan,
 } from './wanted-settings.ts'
@@ -62,6 +64,7 @@ export function planApply(
   steps.each('destinations', wanted.destinations, (place, each) => steps.destination(place, each))
   for (const list of ['audiences', 'traits'] as const)
     steps.each(list, wanted[list], (place, each) => steps.computation(place, computationLists[list], each))
+  steps.each('mailAlerts', wanted.mailAlerts, (place, each) => steps.mailAlert(place, each))
   const { events, faults, keptSecrets } = steps
   const keptComputations = prune ? steps.prune(wanted) : []
   const named = new Set(wanted.plans.map(({ id }) => id))
@@ -203,6 +206,15 @@ class ApplySteps {
         )
   }
 
+  mailAlert(place: string, wanted: WantedMailAlert): void {
+    const { id } = wanted
+    const label = `alert "${id}"`
+    const current = mailAlertOf(this.draft.state, id)
+    const edit = changed(wanted, current ?? {})
+    if (!current) this.#step(place, label, { type: 'create_mail_alert', ...wanted })
+    else if (edit) this.#step(place, label, { type: 'update_mail_alert', id, ...edit })
+  }
+
   /** Disables what is not named. Gives what cannot be disabled. */
   prune(wanted: ApplyCommand['wanted']): Computation[] {
     const { state } = this.draft
@@ -212,6 +224,10 @@ class ApplySteps {
       if (!destinations.has(destination.id)) this.#turn('', 'destination', destination, false)
     for (const source of state.sources.values())
       if (!sources.has(source.id)) this.#turn('', 'source', source, false)
+    const mailAlerts = named(wanted.mailAlerts)
+    for (const { id, enabled } of mailAlertsIn(state))
+      if (enabled && !mailAlerts.has(id))
+        this.#step('', `alert "${id}"`, { type: 'update_mail_alert', id, enabled: false })
     const computations = named([...wanted.audiences, ...wanted.traits])
     return [...state.computations.values()].filter(({ id, deleted }) => !deleted && !computations.has(id))
   }

@@ -11,6 +11,7 @@ import type {
 import type { OptionsEdit } from '../settings/destination-options.ts'
 import { changeBy, endpointsMadeBy, type SingleEvent } from '../settings/events.ts'
 import { fault, type Fault } from '../decision.ts'
+import type { MailAlertFields } from '../operational/mail-alerts.ts'
 import type { TrackingPlan } from '../tracking-plan/tracking-plan.ts'
 import { activeSecrets } from '../settings/secrets.ts'
 import { isForOrigins } from '../settings/template-secrets.ts'
@@ -72,6 +73,9 @@ export interface WantedComputation {
 /** As it is created. */
 export type WantedTrackingPlan = Pick<TrackingPlan, 'id' | 'name' | 'events' | 'unknownEvents'>
 
+/** As it is created. */
+export type WantedMailAlert = { id: string } & MailAlertFields
+
 /** What a settings file says: each of them whole. What it does not name is left alone, or disabled where that is asked for. */
 export interface WantedSettings {
   plans: WantedTrackingPlan[]
@@ -79,6 +83,7 @@ export interface WantedSettings {
   destinations: WantedDestination[]
   audiences: WantedComputation[]
   traits: WantedComputation[]
+  mailAlerts: WantedMailAlert[]
 }
 
 /** The lists of a settings file, by the kind of what is in them. */
@@ -90,7 +95,7 @@ export const computationLists = { audiences: 'audience', traits: 'trait' } as co
 export interface ApplyCommand {
   type: 'apply_settings'
   wanted: WantedSettings
-  /** Disables sources and destinations that are not named. */
+  /** Disables sources, destinations and alerts by mail that are not named. */
   prune: boolean
 }
 
@@ -235,6 +240,7 @@ export class SettingsDraft {
       replays: new Map<string, unknown>(from.replays),
       plans: new Map<string, unknown>(from.plans),
       acknowledgements: new Map<string, unknown>(from.acknowledgements),
+      mailAlerts: new Map<string, unknown>(from.mailAlerts),
       endpointsMade: new Map(from.endpointsMade),
     }
     this.state = { version: from.version, ...this.#maps } as SettingsAggregate

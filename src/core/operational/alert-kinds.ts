@@ -1,3 +1,16 @@
+import type { OperationalEventName } from './operational-event.ts'
+
+/** Trouble and its end: nobody is called at night for a replay that has finished. */
+export const incidentEvents: readonly OperationalEventName[] = [
+  'Endpoint Down',
+  'Endpoint Recovered',
+  'Endpoint Gone',
+  'Deliveries Failed',
+  'Audit Failed',
+  'Records Lost',
+  'Problem Ended',
+]
+
 /** Services that operational events can be sent to, and what each needs to know. */
 export const alertKinds = {
   slack: {

@@ -152,7 +152,12 @@ export interface FoldTimes extends CauseTimes {
 /** What is left of everything that was read: kept with the positions that it was read to. */
 export interface OperationalState extends FoldState {
   /** What was not mailed yet, the oldest first. */
-  mails: AnalyticsCall[]
+  mails: WaitingMail[]
+}
+
+export interface WaitingMail extends AnalyticsCall {
+  /** Ids of the alerts that still get it; null for MAIL_TO. Absent: whoever gets such an event now. */
+  mailTo?: readonly (string | null)[]
 }
 
 export interface FoldState {

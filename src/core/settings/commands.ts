@@ -1,6 +1,7 @@
 import type { Reach } from '../access/reach.ts'
 import type { Role } from '../access/roles.ts'
 import type { ComputationKind, SyncMode } from '../audience/computations.ts'
+import type { MailAlertCommand } from '../operational/mail-alerts.ts'
 import type { AcknowledgementCommand } from '../problems/acknowledgement.ts'
 import type { ReplayCommand } from '../replay/replay-events.ts'
 import type { OptionsEdit } from './destination-options.ts'
@@ -143,6 +144,7 @@ export type SettingsCommand =
   | { type: 'resume_destination'; id: string; pauseId: string | null; at: number; rate?: number | null }
   | ReplayCommand
   | AcknowledgementCommand
+  | MailAlertCommand
   /** Its secrets were sealed under another key; where `from` does not lie any more, nothing is done. */
   | { type: 'reseal_secrets'; id: string; resealed: Resealed[] }
   /** The forwarder got a 410 from this URL; `at` is in epoch milliseconds. */

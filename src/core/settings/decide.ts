@@ -1,6 +1,7 @@
 import { decideToken } from '../access/tokens.ts'
 import { isBuiltIn } from '../call/built-in-source.ts'
 import { accepted, refused } from '../decision.ts'
+import { decideMailAlert } from '../operational/mail-alerts.ts'
 import { decideReplay, rateFaults } from '../replay/replay-rules.ts'
 import type { SettingsCommand } from './commands.ts'
 import { decideComputation } from './computation-rules.ts'
@@ -101,6 +102,10 @@ export function decide(
       const { id, at, by, size } = command
       return accepted({ type: 'problem_acknowledged', id, at, by, size })
     }
+    case 'create_mail_alert':
+    case 'update_mail_alert':
+    case 'remove_mail_alert':
+      return decideMailAlert(command, state)
     case 'reseal_secrets': {
       const destination = state.destinations.get(command.id)
       const places = destination ? resealedPlaces(destination, command.resealed) : null

@@ -6,6 +6,7 @@ import {
   type Computation,
   type ComputationKind,
 } from '../audience/computations.ts'
+import { mailAlertAfter, mailAlertEvents, type MailAlert } from '../operational/mail-alerts.ts'
 import {
   acknowledgementEvents,
   forgottenAcknowledgements,
@@ -125,6 +126,7 @@ const singleEvents = [
   ...replayEvents,
   ...trackingPlanEvents,
   ...acknowledgementEvents,
+  ...mailAlertEvents,
 ] as const
 
 /** What can be done together with others, as one event that counts as a whole or not at all. */
@@ -153,7 +155,16 @@ export type Decision = DecisionOf<SettingsEvent>
 
 /** Which aggregate an event belongs to: the key of its record. */
 export function aggregateOf(event: SettingsEvent): {
-  aggregate: 'source' | 'destination' | 'token' | 'replay' | 'plan' | 'problem' | 'settings' | ComputationKind
+  aggregate:
+    | 'source'
+    | 'destination'
+    | 'token'
+    | 'replay'
+    | 'plan'
+    | 'problem'
+    | 'mail_alert'
+    | 'settings'
+    | ComputationKind
   id: string
 } {
   if ('kind' in event) return { aggregate: event.kind, id: event.id }
@@ -176,6 +187,10 @@ export function aggregateOf(event: SettingsEvent): {
       return { aggregate: 'plan', id: event.id }
     case 'problem_acknowledged':
       return { aggregate: 'problem', id: event.id }
+    case 'mail_alert_created':
+    case 'mail_alert_updated':
+    case 'mail_alert_removed':
+      return { aggregate: 'mail_alert', id: event.id }
     case 'settings_applied':
       return { aggregate: 'settings', id: 'settings' }
     case 'replay_started':
@@ -202,6 +217,7 @@ export type SettingsChange =
   | { of: 'replays'; value: ReplayJob }
   | { of: 'plans'; value: TrackingPlan }
   | { of: 'acknowledgements'; value: Acknowledgement }
+  | { of: 'mailAlerts'; value: MailAlert }
 
 /** The state after an accepted event. Throws as `changeBy`. */
 export function evolve(state: SettingsAggregate, event: SettingsEvent): SettingsAggregate {
@@ -271,6 +287,10 @@ export function changeBy(state: SettingsState, event: SingleEvent | TokenEvent):
       const { id, at, by, size } = event
       return { of: 'acknowledgements', value: { id, at, by, size } }
     }
+    case 'mail_alert_created':
+    case 'mail_alert_updated':
+    case 'mail_alert_removed':
+      return { of: 'mailAlerts', value: mailAlertAfter(state.mailAlerts, event) }
     default: {
       const destination = existing(state.destinations, event.id, event.type)
       return { of: 'destinations', value: changedDestination(destination, event) }

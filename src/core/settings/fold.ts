@@ -77,6 +77,7 @@ export class SettingsFold {
     replays: new Map(),
     plans: new Map(),
     acknowledgements: new Map(),
+    mailAlerts: new Map(),
     endpointsMade: new Map(),
   }
   readonly #onAccepted: ((accepted: AcceptedRecord) => void) | undefined

@@ -7,6 +7,7 @@ import type { DestinationOptions } from './destination-options.ts'
 import type { TrackingPlans } from '../tracking-plan/tracking-plan.ts'
 import type { SourceOptions } from './source-options.ts'
 import { canonicalUrl } from '../delivery/endpoint-url.ts'
+import type { MailAlerts } from '../operational/mail-alerts.ts'
 
 /** A secret as it lies in the settings log: AES-256-GCM, every part base64url. Opened only where it is used. */
 export const sealedSecret = z.object({
@@ -181,6 +182,8 @@ export interface SettingsState {
   plans: TrackingPlans
   /** Of problems, by their ids: the newest. */
   acknowledgements: ReadonlyMap<string, Acknowledgement>
+  /** Who gets operational events by mail, by id; removed ones too. */
+  mailAlerts: MailAlerts
 }
 
 /** The state that decisions need: what is configured, and which endpoint ids were ever given out. */
@@ -198,5 +201,6 @@ export const initialSettings: SettingsAggregate = {
   replays: new Map(),
   plans: new Map(),
   acknowledgements: new Map(),
+  mailAlerts: new Map(),
   endpointsMade: new Map(),
 }

@@ -2,28 +2,41 @@
 import type { z } from 'zod'
 import type { CommandShape } from '../../cli/operations/operation-command.ts'
 import { printable, table } from '../../cli/terminal.ts'
-import type { alertAnswersSchema, alertsSchema } from './operations.ts'
+import type { alertAnswersSchema, alertSchema, alertsSchema } from './operations.ts'
+
+function serverText(mail: z.output<typeof alertsSchema>['mail']): string {
+  if (mail === null) return 'mail: this process has no mail server; consoles need MAIL_SMTP_URL and MAIL_FROM'
+  const also = mail.to.length === 0 ? '' : `, by MAIL_TO also to ${mail.to.join(', ')}`
+  return `mail: from ${mail.from} by ${mail.server}${also}`
+}
 
 export const alertShapes: Readonly<Record<string, CommandShape>> = {
   listAlerts: {
-    text({ destinations, mail }: z.output<typeof alertsSchema>) {
+    text({ destinations, mails, mail }: z.output<typeof alertsSchema>) {
       const rows = destinations.map(({ id, name, enabled, hosts, events }) => [
         ...[id, printable(name), enabled ? 'enabled' : 'disabled', hosts.join(', ')],
         events?.join(', ') ?? 'all',
       ])
-      const mailed =
-        mail === null
-          ? 'mail: none; set MAIL_SMTP_URL, MAIL_FROM and MAIL_TO'
-          : `mail: to ${mail.to.join(', ')} from ${mail.from} by ${mail.server}`
-      return rows.length === 0
-        ? `no destination gets operational events; \`postrider alerts create\` adds one\n\n${mailed}`
-        : `${table(['ID', 'NAME', 'STATE', 'HOST', 'EVENTS'], rows)}\n\n${mailed}`
+      const mailRows = mails.map(({ id, name, enabled, to, events }) => [
+        ...[id, printable(name), enabled ? 'enabled' : 'disabled', to!.join(', ')],
+        events?.join(', ') ?? 'all',
+      ])
+      return [
+        rows.length === 0
+          ? 'no destination gets operational events; `postrider alerts create` adds one'
+          : table(['ID', 'NAME', 'STATE', 'HOST', 'EVENTS'], rows),
+        ...(mailRows.length === 0 ? [] : [table(['BY MAIL', 'NAME', 'STATE', 'TO', 'EVENTS'], mailRows)]),
+        serverText(mail),
+      ].join('\n\n')
     },
   },
   createAlert: {
-    text: ({ id }: { id: string }) =>
-      `operational events are sent to ${id}; \`postrider alerts test --id ${id}\` tries it`,
+    text: ({ id, to }: z.output<typeof alertSchema>) =>
+      to === null
+        ? `operational events are sent to ${id}; \`postrider alerts test --id ${id}\` tries it`
+        : `operational events are mailed to ${to.join(', ')}; \`postrider alerts test --kind mail --id ${id}\` tries it`,
   },
+  removeMailAlert: { text: ({ id }: { id: string }) => `alert "${id}" by mail is removed` },
   testAlert: {
     text: ({ answers }: z.output<typeof alertAnswersSchema>) =>
       answers

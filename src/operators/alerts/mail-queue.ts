@@ -1,6 +1,6 @@
-import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { WaitingMail } from '../../core/operational/operational-fold.ts'
 import { backOff, pause } from '../../retry-forever.ts'
-import { mailOf, type Mailer } from './mail.ts'
+import { isMailed, mailOf, type MailedAlert, type Mailer } from './mail.ts'
 
 /** What became of mails. `refused`: by the server. `expired`: it was away for too long. `omitted`: too many waited. */
 export const mailOutcomes = ['taken', 'refused', 'expired', 'omitted'] as const
@@ -18,6 +18,8 @@ export const defaultMailTimes: MailTimes = { initialMs: 2_000, maxMs: 300_000, g
 
 export interface MailQueueOptions {
   mailer: Mailer
+  /** Who is mailed now. */
+  alerts(): readonly MailedAlert[]
   log: { info(message: string): void; warn(message: string): void; error(message: string): void }
   count(outcome: MailOutcome): void
   times?: MailTimes
@@ -28,15 +30,28 @@ export interface MailQueueOptions {
 /** What waits is kept with the commits of operational events, which have room for no more. */
 export const maxMailsWaiting = 20
 
+type AlertId = MailedAlert['id']
+
+interface Waiting {
+  call: WaitingMail
+  since: number
+  /** Who still gets it. */
+  to: Set<AlertId>
+}
+
 /**
- * Sends mails, one after another and in order, for as long as it takes: whoever adds one waits for nothing. Beyond
- * `maxMailsWaiting` the oldest is given up. What nobody gets is counted and logged, and the next mail says how many.
+ * Sends mails, those of an alert one after another and in order, for as long as it takes: whoever adds one waits for
+ * nothing, and no alert for another. Beyond `maxMailsWaiting` the oldest is given up. What nobody gets is counted and
+ * logged, and the next mail of that alert says how many.
  */
 export class MailQueue {
   readonly #options: MailQueueOptions
   readonly #times: MailTimes
-  #waiting: { call: AnalyticsCall; since: number }[] = []
-  #lost = 0
+  #waiting: Waiting[] = []
+  /** Mails by alert that were not sent since the last that was. */
+  readonly #lost = new Map<AlertId, number>()
+  /** Alerts of which the last attempt failed, and how many did in a row. */
+  readonly #failures = new Map<AlertId, number>()
   #wake: (() => void) | null = null
 
   constructor(options: MailQueueOptions) {
@@ -45,19 +60,26 @@ export class MailQueue {
   }
 
   /** The oldest first. */
-  get waiting(): AnalyticsCall[] {
-    return this.#waiting.map(({ call }) => call)
+  get waiting(): WaitingMail[] {
+    return this.#waiting.map(({ call, to }) => ({ ...call, mailTo: [...to] }))
   }
 
   /** One that waits already is not added again. */
-  add(calls: readonly AnalyticsCall[]): void {
-    const { log, now } = this.#options
+  add(calls: readonly WaitingMail[]): void {
+    const { alerts, log, now } = this.#options
     for (const call of calls) {
       if (this.#waiting.some((each) => each.call.messageId === call.messageId)) continue
-      this.#waiting.push({ call, since: now() })
+      const to = new Set(
+        call.mailTo ??
+          alerts()
+            .filter((alert) => isMailed(alert, call))
+            .map(({ id }) => id),
+      )
+      if (to.size === 0) continue
+      this.#waiting.push({ call, since: now(), to })
       const oldest = this.#waiting.length > maxMailsWaiting ? this.#waiting.shift() : null
       if (oldest) {
-        this.#lose('omitted')
+        for (const id of oldest.to) this.#lose(id, 'omitted')
         log.error(`a mail is not sent, for ${maxMailsWaiting} later ones wait: ${subjectOf(oldest.call)}`)
       }
     }
@@ -66,48 +88,73 @@ export class MailQueue {
 
   /** Until the signal aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { log } = this.#options
-    let failures = 0
+    const lines = new Map<AlertId, Promise<void>>()
     while (!signal.aborted) {
-      const [next] = this.#waiting
-      if (!next) {
-        await this.#added(signal)
+      for (const id of new Set(this.#waiting.flatMap(({ to }) => [...to])))
+        if (!lines.has(id))
+          lines.set(
+            id,
+            this.#sendAll(id, signal, () => lines.delete(id)),
+          )
+      await this.#added(signal)
+    }
+    await Promise.all(lines.values())
+    if (this.#waiting.length > 0)
+      this.#options.log.warn(`${this.#waiting.length} mails were not sent before the end`)
+  }
+
+  /** What waits for one alert. @param ended called before anything more can be added */
+  async #sendAll(id: AlertId, signal: AbortSignal, ended: () => void): Promise<void> {
+    const { log } = this.#options
+    while (!signal.aborted) {
+      const next = this.#waiting.find(({ to }) => to.has(id))
+      if (!next) return ended()
+      const alert = this.#options.alerts().find((each) => each.id === id)
+      if (!alert) {
+        // It was removed or disabled meanwhile: nobody misses it.
+        this.#done(next, id)
         continue
       }
-      const trouble = await this.#attempt(next, signal)
+      const trouble = await this.#attempt(next, alert, signal)
+      const failures = this.#failures.get(id) ?? 0
       if (trouble === null) {
-        if (failures > 0) log.info('mails are sent again')
-        failures = 0
+        if (failures > 0) log.info(`${mailsTo(id)} are sent again`)
+        this.#failures.delete(id)
         continue
       }
       if (signal.aborted) break
-      if (failures === 0) log.warn(`mails are not sent for now, and tried again: ${trouble}`)
-      await pause(backOff(failures++, this.#times.initialMs, this.#times.maxMs), signal)
+      if (failures === 0) log.warn(`${mailsTo(id)} are not sent for now, and tried again: ${trouble}`)
+      this.#failures.set(id, failures + 1)
+      await pause(backOff(failures, this.#times.initialMs, this.#times.maxMs), signal)
     }
-    if (this.#waiting.length > 0) log.warn(`${this.#waiting.length} mails were not sent before the end`)
   }
 
   /** Null where it is done with, else why not. */
-  async #attempt(next: { call: AnalyticsCall; since: number }, signal: AbortSignal): Promise<string | null> {
+  async #attempt(next: Waiting, { id, to }: MailedAlert, signal: AbortSignal): Promise<string | null> {
     const { mailer, log, count, now } = this.#options
-    const lost = this.#lost
-    const { outcome, detail, refusedFor = [] } = await mailer.send(mailOf(next.call, lost), signal)
+    const lost = this.#lost.get(id) ?? 0
+    const { outcome, detail, refusedFor = [] } = await mailer.send(mailOf(next.call, lost), to, signal)
     const isExpired = outcome === 'failed' && now() - next.since >= this.#times.giveUpMs
     if (outcome === 'failed' && !isExpired) return detail
-    this.#waiting = this.#waiting.filter((each) => each !== next)
+    this.#done(next, id)
     if (outcome === 'taken') {
-      this.#lost -= lost
+      this.#lost.set(id, (this.#lost.get(id) ?? 0) - lost)
       count('taken')
       if (refusedFor.length > 0) log.error(`the mail server refuses ${refusedFor.join(', ')}: ${detail}`)
       return null
     }
-    this.#lose(isExpired ? 'expired' : 'refused')
+    this.#lose(id, isExpired ? 'expired' : 'refused')
     log.error(`a mail was not sent: ${subjectOf(next.call)}: ${detail}`)
     return isExpired ? detail : null
   }
 
-  #lose(outcome: MailOutcome): void {
-    this.#lost++
+  #done(mail: Waiting, id: AlertId): void {
+    mail.to.delete(id)
+    if (mail.to.size === 0) this.#waiting = this.#waiting.filter((each) => each !== mail)
+  }
+
+  #lose(id: AlertId, outcome: MailOutcome): void {
+    this.#lost.set(id, (this.#lost.get(id) ?? 0) + 1)
     this.#options.count(outcome)
   }
 
@@ -124,4 +171,6 @@ export class MailQueue {
   }
 }
 
-const subjectOf = (call: AnalyticsCall): string => mailOf(call).subject
+const mailsTo = (id: AlertId): string => (id === null ? 'mails' : `mails of alert ${JSON.stringify(id)}`)
+
+const subjectOf = (call: WaitingMail): string => mailOf(call).subject

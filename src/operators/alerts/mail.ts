@@ -1,6 +1,8 @@
 // Operational events as mails.
 import { hash } from 'node:crypto'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import { mailAlertsIn } from '../../core/operational/mail-alerts.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
 
 export interface Mail {
   subject: string
@@ -25,9 +27,29 @@ export interface Mailer {
   /** For people: host and port. */
   readonly server: string
   readonly from: string
+  /** Of MAIL_TO; none where it is not set. */
   readonly to: readonly string[]
-  send(mail: Mail, signal?: AbortSignal): Promise<MailAnswer>
+  send(mail: Mail, to: readonly string[], signal?: AbortSignal): Promise<MailAnswer>
 }
+
+/** Who is mailed now: those of the settings, and of MAIL_TO, whose id is null. */
+export interface MailedAlert {
+  id: string | null
+  to: readonly string[]
+  /** Null for all. */
+  events: readonly string[] | null
+}
+
+export function mailedAlerts(
+  { to }: Pick<Mailer, 'to'>,
+  state: Pick<SettingsState, 'mailAlerts'>,
+): MailedAlert[] {
+  const fromEnvironment = to.length === 0 ? [] : [{ id: null, to, events: null }]
+  return [...fromEnvironment, ...mailAlertsIn(state).filter(({ enabled }) => enabled)]
+}
+
+export const isMailed = ({ events }: MailedAlert, { event }: Pick<AnalyticsCall, 'event'>): boolean =>
+  events === null || (event !== null && events.includes(event))
 
 const maxSubjectLength = 150
 

@@ -2,19 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { absentFields, type AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { builtInSourceId } from '../../core/call/built-in-source.ts'
-import type { OperationalEventName } from '../../core/operational/operational-event.ts'
-import { alertKinds, type AlertKind } from '../../core/operational/alert-kinds.ts'
+import { alertKinds, incidentEvents, type AlertKind } from '../../core/operational/alert-kinds.ts'
 
-/** Trouble and its end: nobody is called at night for a replay that has finished. */
-const incidents: readonly OperationalEventName[] = [
-  'Endpoint Down',
-  'Endpoint Recovered',
-  'Endpoint Gone',
-  'Deliveries Failed',
-  'Audit Failed',
-  'Records Lost',
-  'Problem Ended',
-]
 const pagerDutyUrl = 'https://events.pagerduty.com/v2/enqueue'
 /** As its template names it. */
 const pagerDutySecret = 'routing_key'
@@ -48,7 +37,7 @@ export function alertDestination(kind: AlertKind, { url, key }: AlertGiven) {
     urls: [{ url: url ?? pagerDutyUrl }],
     body: { all: templateOf(kind) },
     templateSecrets: { [pagerDutySecret]: key },
-    events: [...incidents],
+    events: [...incidentEvents],
   }
 }
 

@@ -6,6 +6,7 @@ import {
   OperationalFold,
   type FoldTimes,
   type OperationalState,
+  type WaitingMail,
 } from '../../core/operational/operational-fold.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { pause } from '../../retry-forever.ts'
@@ -47,9 +48,9 @@ export interface EmitOptions {
 
 /** Sends mails by itself, for as long as it takes. */
 export interface Mails {
-  add(calls: readonly AnalyticsCall[]): void
-  /** What was not sent yet, the oldest first. */
-  readonly waiting: AnalyticsCall[]
+  add(calls: readonly WaitingMail[]): void
+  /** What was not sent to all yet, the oldest first. */
+  readonly waiting: WaitingMail[]
 }
 
 /** Beyond this many that are not sent, nothing more is read: what waits must fit into a commit. */

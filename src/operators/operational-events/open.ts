@@ -7,7 +7,7 @@ import { hasSubscribers } from '../../core/call/built-in-source.ts'
 import type { OperationalEvent } from '../../core/operational/operational-event.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError } from '../../errors.ts'
-import { mailOf } from '../alerts/mail.ts'
+import { isMailed, mailedAlerts, mailOf } from '../alerts/mail.ts'
 import type { Deletions } from '../deletions/deletions.ts'
 import {
   defaultOperationalTimes,
@@ -105,14 +105,19 @@ export async function sendEvent(
   return true
 }
 
-/** For a command that knows no settings, and mails at once. */
+/** For a command that has not read the settings, and mails at once. */
 export async function sendFound(deployment: Context, event: OperationalEvent): Promise<boolean> {
   return withOpen(openSettings(deployment), async (settings) => {
     await settings.start(AbortSignal.timeout(settingsMs), 'look')
     const { config, log } = deployment
     if (config.mail) {
-      const { outcome, detail } = await openMailer(config.mail).send(mailOf(callOf(event, config.consoleUrl)))
-      if (outcome !== 'taken') log.warn(`a mail was not sent: ${detail}`)
+      const mailer = openMailer(config.mail)
+      const call = callOf(event, config.consoleUrl)
+      for (const alert of mailedAlerts(mailer, settings.state)) {
+        if (!isMailed(alert, call)) continue
+        const { outcome, detail } = await mailer.send(mailOf(call), alert.to)
+        if (outcome !== 'taken') log.warn(`a mail was not sent: ${detail}`)
+      }
     }
     return sendEvent(deployment, settings.state, null, event)
   })

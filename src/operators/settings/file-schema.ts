@@ -1,13 +1,15 @@
-// A settings file: plans, sources, destinations, audiences and computed traits, each with what the admin API takes to create
+// A settings file: plans, sources, destinations, audiences, computed traits and alerts by mail, each with what the admin API takes to create
 // it, so that whatever is added there can stand in a file, too. Secrets are referred to, and never in it.
 import { z } from 'zod'
 import type { WantedDestination, WantedSecret, WantedSettings } from '../../core/apply/wanted-settings.ts'
 import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
 import { givenOptions } from '../../core/settings/destination-options.ts'
+import { maxMailAlerts } from '../../core/operational/mail-alerts.ts'
 import { maxUrls } from '../../core/settings/destination-rules.ts'
 import { maxTemplateSecrets } from '../../core/settings/template-secrets.ts'
 import { defaultSourceOptions, editSourceOptions } from '../../core/settings/source-options.ts'
 import { loginNames, type LoginName } from '../../core/settings/settings.ts'
+import { mailAlertInFile } from '../alerts/mail-alerts.ts'
 import { computationCreate } from '../audiences/operations.ts'
 import { planCreate } from '../plans/plans.ts'
 import { destinationCreate } from '../destinations/operations.ts'
@@ -67,6 +69,7 @@ export const settingsFile = z
     destinations: listOf(destination),
     audiences: listOf(computationCreate),
     traits: listOf(computationCreate),
+    mailAlerts: z.array(mailAlertInFile).max(maxMailAlerts).default([]),
   })
   .describe('Each thing whole: what it does not give has its default. What is not in it is left alone.')
   .meta({ id: 'SettingsFile' })
@@ -145,5 +148,6 @@ export function wantedSettings(file: SettingsFile, given: GivenVariables): Wante
     }),
     audiences: file.audiences,
     traits: file.traits,
+    mailAlerts: file.mailAlerts,
   }
 }

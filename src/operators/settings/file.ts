@@ -13,6 +13,8 @@ import {
   type SettingsState,
   type Source,
 } from '../../core/settings/settings.ts'
+import { mailAlertsIn } from '../../core/operational/mail-alerts.ts'
+import { exportedMailAlert } from '../alerts/mail-alerts.ts'
 import { defaultSourceOptions } from '../../core/settings/source-options.ts'
 import type { Fault } from '../../core/decision.ts'
 import type { TrackingPlan } from '../../core/tracking-plan/tracking-plan.ts'
@@ -139,7 +141,7 @@ function reportOf(
   dryRun: boolean,
 ): ApplyReport {
   const changed: ChangedSetting[] = []
-  for (const part of ['plans', 'sources', 'destinations', 'computations'] as const)
+  for (const part of ['plans', 'sources', 'destinations', 'computations', 'mailAlerts'] as const)
     for (const [id, value] of after[part]) {
       const was = before[part].get(id)
       const found =
@@ -163,12 +165,8 @@ type InFile<K extends keyof GivenSettingsFile> = NonNullable<GivenSettingsFile[K
  * The settings as a file that leads to them. What has its default is left out, and secrets are references to variables
  * whose names are made of where they are used; no two have one name.
  */
-export function exportedSettings({
-  plans,
-  sources,
-  destinations,
-  computations,
-}: SettingsState): Required<GivenSettingsFile> {
+export function exportedSettings(state: SettingsState): Required<GivenSettingsFile> {
+  const { plans, sources, destinations, computations } = state
   const variables = new VariableNames()
   const listed = (kind: Computation['kind']) =>
     [...computations.values()]
@@ -180,6 +178,7 @@ export function exportedSettings({
     destinations: [...destinations.values()].map((each) => exportedDestination(each, variables)),
     audiences: listed('audience'),
     traits: listed('trait'),
+    mailAlerts: mailAlertsIn(state).map(exportedMailAlert),
   }
 }
 

@@ -2,13 +2,24 @@ import { z } from 'zod'
 import type { Role } from '../../core/access/roles.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { SettingsChange } from '../../core/settings/events.ts'
+import type { MailAlert } from '../../core/operational/mail-alerts.ts'
 import type { TouchedSetting, AcceptedRecord } from '../../core/settings/fold.ts'
 import { loginSecrets } from '../../core/settings/login.ts'
 import type { Destination, SealedSecret } from '../../core/settings/settings.ts'
 import type { TrackingPlan } from '../../core/tracking-plan/tracking-plan.ts'
 import { destinationFor } from '../destinations/destinations.ts'
 
-const kinds = ['plan', 'source', 'destination', 'audience', 'trait', 'token', 'replay', 'problem'] as const
+const kinds = [
+  'plan',
+  'source',
+  'destination',
+  'audience',
+  'trait',
+  'token',
+  'replay',
+  'problem',
+  'mail alert',
+] as const
 
 const fieldValue = z.unknown().describe('Secrets are shown by their fingerprints.')
 
@@ -55,6 +66,8 @@ function fieldsOf(of: SettingsChange['of'], value: SettingsChange['value'], role
       return destinationFields(destinationFor(role, value as Destination))
     case 'computations':
       return without(value, 'id', 'kind', 'key', 'openSync', 'lastSync')
+    case 'mailAlerts':
+      return mailAlertFields(value as MailAlert)
     case 'tokens':
       return without(value, 'id', 'hash', 'createdAt')
     case 'plans':
@@ -65,6 +78,12 @@ function fieldsOf(of: SettingsChange['of'], value: SettingsChange['value'], role
       return without(value, 'id', 'createdAt', 'changedAt', 'keptSince', 'totals', 'ends')
   }
 }
+
+/** Of one that is there it need not be said that it was not removed. */
+const mailAlertFields = ({ removed, ...alert }: MailAlert): Fields => ({
+  ...without(alert, 'id'),
+  ...(removed && { removed }),
+})
 
 /** Each event is a field of its own: a plan may have hundreds of them. */
 const planFields = ({ name, unknownEvents, removed, events }: TrackingPlan): Fields => ({
@@ -110,6 +129,7 @@ const kindNames = {
   tokens: 'token',
   replays: 'replay',
   acknowledgements: 'problem',
+  mailAlerts: 'mail alert',
 } as const
 
 const kindOf = (of: SettingsChange['of'], value: SettingsChange['value']): ChangedSetting['kind'] =>

@@ -148,6 +148,8 @@ export interface Routes {
   'POST /destinations/{id}/preview': PreviewAnswer
   'GET /alerts': AlertsAnswer
   'POST /alerts': AlertsAnswer['destinations'][number]
+  'PATCH /alerts/mail/{id}': AlertsAnswer['mails'][number]
+  'DELETE /alerts/mail/{id}': { id: string; removed: true }
   'POST /alerts/test': AlertAnswers
   'GET /dead-letters': ListPage<DeadLetterSummary>
   'GET /dead-letters/groups': DeadLetterGroups

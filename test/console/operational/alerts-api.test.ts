@@ -102,6 +102,12 @@ test('what an alert needs is asked for, and what is none is refused', async (t) 
     ['/alerts/test', { kind: 'slack', url: 'http://127.0.0.1:9/', id: 'crm' }, 'kind'],
     ['/alerts/test', { id: 'crm' }, 'id'],
     ['/alerts/test', { kind: 'mail' }, 'kind'],
+    ['/alerts', { kind: 'slack', url: 'http://127.0.0.1:9/', to: ['ops@example.com'] }, 'to'],
+    ['/alerts', { kind: 'mail' }, 'to'],
+    ['/alerts', { kind: 'mail', to: [] }, 'to'],
+    ['/alerts', { kind: 'mail', to: ['ops@example.com\r\nBcc: x@example.com'] }, 'to.0'],
+    ['/alerts', { kind: 'mail', to: ['ops@example.com'], url: 'http://127.0.0.1:9/' }, 'url'],
+    ['/alerts/test', { kind: 'mail', to: ['ops@example.com'], id: 'mail' }, 'to'],
   ]
   for (const [path, given, field] of cases) {
     const { status, body } = await console.call('POST', path, { json: given })
@@ -136,3 +142,71 @@ test('a console with a mail server mails operational events, also those of while
   await until(async () => (await waiting()) === 0, 60_000, 'the mail')
   assert.match(server.mails[1]!, /^Subject: \[Postrider\] Paused: crm/m)
 })
+
+test('alerts by mail are made, tested, changed and removed, each with its own addresses and events', async (t) => {
+  const deployment = await deploy(t)
+  const server = await startMailServer(t)
+  const mail = {
+    server: { host: '127.0.0.1', port: server.port, isTls: false, login: mailLogin },
+    ...{ needsTls: true, ca: server.ca, from: 'postrider@example.com', to: [] },
+  } as const
+  const config = { mail } as unknown as Config
+  const console = await startConsole(deployment, { config, operationalEvents: fastTimes })
+  const test = async (given: object) =>
+    (await console.ok(200, 'POST', '/alerts/test', { kind: 'mail', ...given })) as unknown as Answers
+  assert.equal((await console.call('POST', '/alerts/test', { json: { kind: 'mail' } })).status, 400)
+
+  const to = ['ops@example.com', 'lead@example.com']
+  assert.equal((await test({ to })).succeeded, true)
+  assert.deepEqual(server.recipients, [to])
+  assert.deepEqual((await console.ok(200, 'GET', '/alerts')).mails, [], 'a test is kept nowhere')
+  const made = await console.ok(201, 'POST', '/alerts', { kind: 'mail', to, name: 'On call' })
+  assert.deepEqual(made, { id: 'mail', name: 'On call', enabled: true, hosts: [], events: null, to })
+  const audits = { kind: 'mail', id: 'audits', to: ['audits@example.com'], events: ['Audit Failed'] }
+  await console.ok(201, 'POST', '/alerts', audits)
+  assert.equal((await console.call('POST', '/alerts', { json: audits })).status, 409)
+  const late = await console.ok(201, 'POST', '/alerts', { kind: 'mail', to: ['late@example.com'] })
+  assert.equal(late.id, 'mail-2')
+  const refused = await test({ id: 'audits', to: undefined })
+  assert.equal(refused.succeeded, true)
+  assert.deepEqual(server.recipients.at(-1), ['audits@example.com'])
+
+  const disabled = await console.ok(200, 'PATCH', '/alerts/mail/mail-2', { enabled: false })
+  assert.equal(disabled.enabled, false)
+  await console.ok(200, 'PATCH', '/alerts/mail/mail', { to: ['lead@example.com'] })
+  assert.equal((await console.call('PATCH', '/alerts/mail/none', { json: { enabled: true } })).status, 404)
+  server.recipients.length = 0
+  await deployment.destination({ urls: ['http://127.0.0.1:9/'] })
+  const pause = { type: 'pause_destination', id: 'crm', pauseId: 'p1', at: Date.now(), until: null } as const
+  await deployment.settings.execute(pause)
+  await until(() => server.recipients.length > 0, 30_000, 'the mail')
+  assert.match(server.mails.at(-1)!, /^Subject: \[Postrider\] Paused: crm/m)
+  await until(async () => (await waitingMails(console)) === 0, 30_000)
+  assert.deepEqual(server.recipients, [['lead@example.com']])
+
+  const { settings } = (await console.ok(200, 'GET', '/settings/export')) as { settings: object }
+  assert.deepEqual((settings as { mailAlerts: object[] }).mailAlerts, [
+    { id: 'mail', name: 'On call', to: ['lead@example.com'] },
+    { id: 'audits', name: 'Mail', to: ['audits@example.com'], events: ['Audit Failed'] },
+    { id: 'mail-2', name: 'Mail', to: ['late@example.com'], enabled: false },
+  ])
+  const applied = await console.ok(200, 'POST', '/settings/apply', { settings, secrets: {} })
+  assert.deepEqual(applied.changed, [])
+  assert.deepEqual(await console.ok(200, 'DELETE', '/alerts/mail/mail'), { id: 'mail', removed: true })
+  const { data } = (await console.ok(200, 'GET', '/settings/history')) as {
+    data: { type: string; changed: object[] }[]
+  }
+  assert.equal(data[0]!.type, 'mail_alert_removed')
+  assert.deepEqual(data[0]!.changed, [
+    {
+      ...{ kind: 'mail alert', id: 'mail', created: false },
+      changes: [
+        { field: 'to', from: ['lead@example.com'], to: [] },
+        { field: 'removed', from: null, to: true },
+      ],
+    },
+  ])
+})
+
+const waitingMails = async (console: { ok(status: number, method: string, path: string): Promise<object> }) =>
+  ((await console.ok(200, 'GET', '/alerts')) as { mail: { waiting: number } }).mail.waiting

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import { operationalCall } from '../../../src/core/operational/operational-event.ts'
-import { mailOf, type Mail, type MailAnswer } from '../../../src/operators/alerts/mail.ts'
+import { mailOf, type Mail, type MailAnswer, type MailedAlert } from '../../../src/operators/alerts/mail.ts'
 import {
   MailQueue,
   maxMailsWaiting,
@@ -21,7 +21,13 @@ const call = (id: string): AnalyticsCall =>
     'https://c.example',
   )
 
-function rig(t: TestContext, answer: (mail: Mail) => MailAnswer, times: Partial<MailTimes> = {}) {
+function rig(
+  t: TestContext,
+  answer: (mail: Mail, to: readonly string[]) => MailAnswer,
+  times: Partial<MailTimes> = {},
+  alerts: MailedAlert[] = [{ id: null, to: ['b@example.com'], events: null }],
+) {
+  const recipients: (readonly string[])[] = []
   const sent: Mail[] = []
   const counts: MailOutcome[] = []
   const lines: string[] = []
@@ -29,13 +35,15 @@ function rig(t: TestContext, answer: (mail: Mail) => MailAnswer, times: Partial<
   const clock = { now: 0 }
   const queue = new MailQueue({
     mailer: {
-      ...{ server: 'mail:25', from: 'a@example.com', to: ['b@example.com'] },
-      async send(mail) {
+      ...{ server: 'mail:25', from: 'a@example.com', to: [] },
+      async send(mail, to) {
         await new Promise(setImmediate)
         sent.push(mail)
-        return answer(mail)
+        recipients.push(to)
+        return answer(mail, to)
       },
     },
+    alerts: () => alerts,
     log: { info: note('info'), warn: note('warn'), error: note('error') },
     count: (outcome) => counts.push(outcome),
     times: { initialMs: 1, maxMs: 2, giveUpMs: 10_000, ...times },
@@ -49,7 +57,7 @@ function rig(t: TestContext, answer: (mail: Mail) => MailAnswer, times: Partial<
       await ended
     })
   }
-  return { queue, sent, counts, lines, clock, start }
+  return { queue, sent, recipients, counts, lines, clock, start }
 }
 
 const taken: MailAnswer = { outcome: 'taken', detail: '250 ok' }
@@ -131,4 +139,57 @@ test('a mail has the sentence as its subject, the link and the facts, and is of 
   assert.match(text, /^cause: destination:crm:down$/m)
   assert.equal(thread, mailOf(call('crm'), 3).thread)
   assert.notEqual(thread, mailOf(call('shop')).thread)
+})
+
+const two: MailedAlert[] = [
+  { id: 'ops', to: ['ops@example.com', 'lead@example.com'], events: null },
+  { id: 'audits', to: ['audits@example.com'], events: ['Audit Failed'] },
+]
+
+test('each alert gets its own events at its own addresses, and where nobody wants one nothing waits', async (t) => {
+  const { queue, recipients, start } = rig(t, () => taken, {}, two)
+  queue.add([call('a'), { ...call('b'), event: 'Audit Failed' }])
+  start()
+  await until(() => queue.waiting.length === 0)
+  assert.deepEqual(recipients.map((to) => to[0]).toSorted(), [
+    'audits@example.com',
+    'ops@example.com',
+    'ops@example.com',
+  ])
+  assert.ok(recipients.every((to) => to.length === (to[0] === 'ops@example.com' ? 2 : 1)))
+  const { queue: another } = rig(t, () => taken, {}, [two[1]!])
+  another.add([call('c')])
+  assert.deepEqual(another.waiting, [])
+})
+
+test('an alert whose addresses are put off holds up no other, and a console that takes over mails it alone', async (t) => {
+  const alerts: MailedAlert[] = ['ops', 'slow'].map((id) => ({ id, to: [`${id}@example.com`], events: null }))
+  const greylisted = (_: Mail, [to]: readonly string[]) => (to === 'slow@example.com' ? away : taken)
+  const first = rig(t, greylisted, {}, alerts)
+  first.queue.add([call('a'), call('b')])
+  first.start()
+  await until(() => first.counts.length === 2)
+  assert.deepEqual(
+    first.queue.waiting.map(({ messageId, mailTo }) => [messageId, mailTo]),
+    [
+      ['postrider-a', ['slow']],
+      ['postrider-b', ['slow']],
+    ],
+  )
+  assert.match(first.lines[0]!, /^warn mails of alert "slow" are not sent for now/)
+  const second = rig(t, () => taken, {}, alerts)
+  second.queue.add(JSON.parse(JSON.stringify(first.queue.waiting)) as AnalyticsCall[])
+  second.start()
+  await until(() => second.queue.waiting.length === 0)
+  assert.deepEqual(second.recipients, [['slow@example.com'], ['slow@example.com']])
+})
+
+test('what waits for an alert that was removed is dropped, and is no loss', async (t) => {
+  const alerts: MailedAlert[] = [{ id: 'ops', to: ['ops@example.com'], events: null }]
+  const { queue, sent, counts, lines, start } = rig(t, () => taken, {}, alerts)
+  queue.add([call('a')])
+  alerts.length = 0
+  start()
+  await until(() => queue.waiting.length === 0)
+  assert.deepEqual([sent, counts, lines], [[], [], []])
 })

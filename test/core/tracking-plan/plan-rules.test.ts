@@ -121,7 +121,7 @@ test('a settings file creates a plan before the sources that point to it, and ch
   const { type: __, ...source } = shop as Extract<SettingsCommand, { type: 'create_source' }>
   const options = { ...defaultSourceOptions, plan: 'web', planMode: 'block' } as const
   const wantedSource = { ...source, ...options, spareWriteKey: 's' }
-  const rest = { destinations: [], audiences: [], traits: [] }
+  const rest = { destinations: [], audiences: [], traits: [], mailAlerts: [] }
   const command = {
     type: 'apply_settings' as const,
     wanted: { plans: [plan], sources: [wantedSource], ...rest },

@@ -86,6 +86,7 @@ const empty: SettingsState = {
     replays: new Map(),
     plans: new Map(),
     acknowledgements: new Map(),
+    mailAlerts: new Map(),
   },
 }
 

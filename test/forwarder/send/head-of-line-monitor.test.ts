@@ -117,6 +117,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     replays: new Map(),
     plans: new Map(),
     acknowledgements: new Map(),
+    mailAlerts: new Map(),
   })
   const partition = new AssignedPartition('calls', 0, new FakeOwner())
   const endpointsOf = (id: string) => routing.destination(id)!.endpoints

@@ -3,20 +3,19 @@ import { pathTo } from '../../../console/page-paths.ts'
 import { alertKindNames, alertKinds, type AlertKind } from '../../../core/operational/alert-kinds.ts'
 import { useLive } from '../../api/live.ts'
 import { ApiFailure, request } from '../../api/request.ts'
-import type { AlertAnswers, AlertsAnswer } from '../../api/routes.ts'
+import type { AlertsAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { Choice, TextField } from '../../components/fields.tsx'
-import { Empty, Failure, Loading, say } from '../../components/notices.tsx'
+import { Empty, Failure, say } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Badge, CopyAsCurl } from '../../components/text.tsx'
 import { Loaded } from '../../components/views.tsx'
+import { Answers, useTest } from './alert-test.tsx'
+import { ByMail, MailAlerts, type MailServer } from './mail-alerts.tsx'
 import { SystemTabs } from './system-tabs.tsx'
 
 type Told = AlertsAnswer['destinations'][number]
-type Mail = AlertsAnswer['mail']
-/** What is tested, and then saved. */
-type Test = Record<string, string>
 
 /** Who is told of operational events, and one more to be told. */
 export function Alerts() {
@@ -32,9 +31,9 @@ export function Alerts() {
         named here, at most once a minute for each cause, and when it is over.
       </p>
       <Loaded live={live} what="alerts">
-        {({ destinations, mail }) => (
+        {({ destinations, mails, mail }) => (
           <>
-            <ToldNow destinations={destinations} mail={mail} />
+            <ToldNow destinations={destinations} mails={mails} mail={mail} changed={live.reload} />
             {may('admin') && <Add mail={mail} done={live.reload} />}
           </>
         )}
@@ -43,13 +42,24 @@ export function Alerts() {
   )
 }
 
-function ToldNow({ destinations, mail }: { destinations: Told[]; mail: Mail }) {
+function ToldNow({
+  destinations,
+  mails,
+  mail,
+  changed,
+}: {
+  destinations: Told[]
+  mails: Told[]
+  mail: MailServer
+  changed: () => void
+}) {
+  const hasMailTo = mail !== null && mail.to.length > 0
   return (
     <section class="section" aria-labelledby="told">
       <div class="section-head">
         <h2 id="told">Who is told</h2>
       </div>
-      {destinations.length === 0 && mail === null && (
+      {destinations.length === 0 && mails.length === 0 && !hasMailTo && (
         <Empty title="Nobody is told: what happens is seen by who looks at this console." />
       )}
       {destinations.length > 0 && (
@@ -60,9 +70,15 @@ function ToldNow({ destinations, mail }: { destinations: Told[]; mail: Mail }) {
           columns={columns}
         />
       )}
-      {mail && (
+      {mails.length > 0 && <MailAlerts mails={mails} mail={mail} changed={changed} />}
+      {hasMailTo && (
         <p>
-          Mail to {mail.to.join(', ')} from {mail.from} by <span class="id">{mail.server}</span>
+          By mail also {mail.to.join(', ')}, from <code>MAIL_TO</code>.
+        </p>
+      )}
+      {mail && (mails.length > 0 || hasMailTo) && (
+        <p class="faint">
+          Mails come from {mail.from} by <span class="id">{mail.server}</span>
           {mail.waiting !== null && mail.waiting > 0 && `: ${mail.waiting} are still to be sent`}
         </p>
       )}
@@ -95,7 +111,7 @@ const choices = [
   ['mail', 'Mail'] as const,
 ]
 
-function Add({ mail, done }: { mail: Mail; done: () => void }) {
+function Add({ mail, done }: { mail: MailServer; done: () => void }) {
   const [kind, setKind] = useState<AlertKind | 'mail'>('slack')
   return (
     <section class="section" aria-labelledby="add-alert">
@@ -103,29 +119,12 @@ function Add({ mail, done }: { mail: Mail; done: () => void }) {
         <h2 id="add-alert">Tell somebody</h2>
       </div>
       <Choice label="By" value={kind} choices={choices} choose={setKind} />
-      {kind === 'mail' ? <ByMail mail={mail} /> : <ByService key={kind} kind={kind} done={done} />}
+      {kind === 'mail' ? (
+        <ByMail mail={mail} done={done} />
+      ) : (
+        <ByService key={kind} kind={kind} done={done} />
+      )}
     </section>
-  )
-}
-
-function ByMail({ mail }: { mail: Mail }) {
-  const { state, run } = useTest()
-  if (mail === null)
-    return (
-      <p>
-        Set <code>MAIL_SMTP_URL</code>, <code>MAIL_FROM</code> and <code>MAIL_TO</code> for the console, and
-        restart it. The login at a mail server is kept nowhere else.
-      </p>
-    )
-  return (
-    <>
-      <div class="form-buttons">
-        <button type="button" class="button" onClick={() => run({ kind: 'mail' })}>
-          Test
-        </button>
-      </div>
-      <Answers state={state} />
-    </>
   )
 }
 
@@ -167,49 +166,5 @@ function ByService({ kind, done }: { kind: AlertKind; done: () => void }) {
       {failure && <Failure failure={failure} />}
       <Answers state={state} />
     </form>
-  )
-}
-
-type TestState = { answers: AlertAnswers['answers'] } | { failure: ApiFailure } | 'asking' | null
-
-function useTest() {
-  const [state, setState] = useState<TestState>(null)
-  const test = async (body: Test) => {
-    setState('asking')
-    try {
-      const { data } = await request('POST /alerts/test', { body })
-      setState({ answers: data.answers })
-    } catch (error) {
-      if (!(error instanceof ApiFailure)) throw error
-      setState({ failure: error })
-    }
-  }
-  return { state, run: (body: Test) => void test(body) }
-}
-
-function Answers({ state }: { state: TestState }) {
-  return (
-    <div aria-live="polite">
-      {state === 'asking' && <Loading what="the answer" />}
-      {state !== null && typeof state === 'object' && 'failure' in state && (
-        <Failure failure={state.failure} />
-      )}
-      {state !== null && typeof state === 'object' && 'answers' in state && (
-        <ul class="outcomes">
-          {state.answers.map(({ to, succeeded, status, answer }) => (
-            <li key={to}>
-              <Badge tone={succeeded ? 'good' : 'bad'} text={succeeded ? 'taken' : 'not taken'} />
-              <div>
-                <p class="id">{to}</p>
-                <p class="faint foreign">
-                  {status !== null && `Status ${status}, `}
-                  {answer}
-                </p>
-              </div>
-            </li>
-          ))}
-        </ul>
-      )}
-    </div>
   )
 }
