@@ -76,10 +76,10 @@ test('the page of a destination', async (t) => {
       await page.getByRole('button', { name: /back to the last hour/ }).click()
       await page.waitForURL((to) => !to.search.includes('until'))
       await page.getByRole('button', { name: '7 days' }).click()
-      await page.getByText('Delivered per hour').waitFor()
+      await page.getByText('Deliveries per hour').waitFor()
       assert.equal(new URL(page.url()).search, '?window=7d')
       await page.reload()
-      await page.getByText('Delivered per hour').waitFor()
+      await page.getByText('Deliveries per hour').waitFor()
       await page.getByRole('link', { name: 'Skipped: type or event not chosen: 12' }).click()
       const skipped = page.getByRole('region', { name: 'Calls', exact: true })
       await skipped
@@ -334,6 +334,31 @@ test('the page of a destination', async (t) => {
       await page.getByLabel('Outcome').selectOption('timeout')
       await page.getByText('with LEDGER=all they are listed too').waitFor()
       await page.goBack()
+    },
+  )
+
+  await t.test(
+    'attempts say event and user, and each call is asked for once, however often the list is read',
+    async (t) => {
+      const { page } = await openPage(t, url, '/destinations/stock', { width: 1440 })
+      let reads = 0
+      const askedFor: string[] = []
+      page.on('request', (request) => {
+        if (request.url().includes('/api/v1/attempts?')) reads++
+        if (request.url().endsWith('/messages/calls'))
+          askedFor.push(...(request.postDataJSON() as { messageIds: string[] }).messageIds)
+      })
+      await page
+        .getByRole('link', { name: 'Attempts' })
+        .or(page.getByRole('tab', { name: 'Attempts' }))
+        .click()
+      const list = page.getByRole('region', { name: 'attempts' })
+      const row = list.getByRole('row', { name: /Attempt of/ }).first()
+      await row.getByText(/^(Ordered|Viewed)$/).waitFor({ timeout: 30_000 })
+      await row.getByText(/^u-\d+$/).waitFor()
+      assert.doesNotMatch(await list.innerText(), /…/)
+      await until(() => reads >= 3, 40_000, 'the list is read again')
+      assert.ok(askedFor.length > 0 && new Set(askedFor).size === askedFor.length, askedFor.join(' '))
     },
   )
 

@@ -119,6 +119,7 @@ const asked: Record<string, Asked[]> = {
   showMessage: [{ at: 'GET /messages/m-{source}' }],
   showMessageBody: [{ at: 'GET /messages/m-{source}/body' }],
   showMessageResponses: [{ at: 'GET /messages/m-{source}/responses' }],
+  listMessageCalls: [{ at: 'POST /messages/calls', json: { messageIds: ['m-{source}'] } }],
   listUserMessages: [{ at: 'GET /users/user-{source}/messages' }],
   listProblems: [{ at: 'GET /problems' }],
   overview: [{ at: 'GET /overview?window=1h' }],

@@ -157,11 +157,18 @@ test('what a call says is shown as it was sent, to operators; not to readers, an
   assert.ok(String(body.text).includes(`"properties":${properties}`), String(body.text))
   assert.equal((await console.call('GET', '/messages/none/body')).status, 404)
   assert.equal((await console.call('GET', `/messages/exact0/body?partition=${partition}`)).status, 400)
+  const asked = { messageIds: ['exact0', 'exact0', 'none'] }
+  const { event, userId, anonymousId } = call!
+  assert.deepEqual((await console.ok(200, 'POST', '/messages/calls', asked)).data, [
+    { messageId: 'exact0', type: 'track', event, name: null, userId, anonymousId },
+  ])
   const { token } = await console.ok(201, 'POST', '/tokens', { id: 'eyes', role: 'reader' })
   const headers = { authorization: `Bearer ${String(token)}` }
   assert.equal((await console.call('GET', '/messages/exact0/body', { headers })).status, 403)
+  assert.equal((await console.call('POST', '/messages/calls', { headers, json: asked })).status, 403)
   await console.ok(201, 'POST', '/deletions', { userIds: [call!.userId] })
   const erased = await console.call('GET', '/messages/exact0/body')
   assert.deepEqual([erased.status, erased.body.code], [404, 'not_found'])
   assert.match(String(erased.body.message), /a deletion request covers the call/)
+  assert.deepEqual((await console.ok(200, 'POST', '/messages/calls', asked)).data, [])
 })

@@ -398,8 +398,8 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'calls-of-erased-users-listed',
     file: 'src/operators/why/user-messages.ts',
-    find: 'return !erasures.covers(',
-    replace: 'return !!erasures && !!(',
+    find: 'return erasures.covers(',
+    replace: 'return !erasures || !(',
     test: {
       file: 'console/statistics-api.test.ts',
       name: 'statistics, attempts, users’ calls, processes and audits by the API agree with what took place, and with the commands',

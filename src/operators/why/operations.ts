@@ -3,7 +3,7 @@ import { wrongField } from '../check.ts'
 import { exchangeShape } from '../exchange.ts'
 import { operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../schemas.ts'
-import { messagesOfUser, userMessageView } from './user-messages.ts'
+import { callsOfMessages, messagesOfUser, userMessageView } from './user-messages.ts'
 import { includesRole } from '../../core/access/roles.ts'
 import { callTypes } from '../../core/call/analytics-call.ts'
 import { outcomeKinds } from '../../core/delivery/outcome.ts'
@@ -193,6 +193,26 @@ const copyQuery = z.strictObject({
   offset: place.optional(),
 })
 
+/** As many as a page of a list has. */
+const maxMessageCalls = 200
+
+export const messageCallsSchema = z
+  .object({
+    data: z
+      .array(
+        z.object({
+          messageId: z.string(),
+          type: z.enum([...callTypes, 'unknown']),
+          event: z.string().nullable(),
+          name: z.string().nullable().describe('Of a page or screen.'),
+          userId: z.string().nullable(),
+          anonymousId: z.string().nullable(),
+        }),
+      )
+      .max(maxMessageCalls),
+  })
+  .meta({ id: 'MessageCalls' })
+
 /** Throws RequestRefused that names the field. */
 function copyIn({ partition, offset }: z.output<typeof copyQuery>): CopyPlace | null {
   if ((partition === undefined) !== (offset === undefined))
@@ -274,6 +294,44 @@ export const messageOperations: Operation[] = [
             signal: gone,
             progress: (done, total) => progress({ done, total }),
           }),
+      }
+    },
+  }),
+  operation({
+    id: 'listMessageCalls',
+    route: 'POST /messages/calls',
+    command: 'messages calls',
+    flags: { messageIds: 'id' },
+    role: 'operator',
+    forLimited: 'part',
+    summary: 'What several calls are of: event and user',
+    description:
+      'Found as `GET /messages/{id}` finds them, in one go. What is unknown, gone from Kafka or covered by a deletion ' +
+      'request is left out. Nothing is changed.',
+    body: z
+      .strictObject({
+        messageIds: z
+          .array(z.string())
+          .min(1)
+          .max(maxMessageCalls)
+          .describe(`Up to ${maxMessageCalls} of them.`),
+      })
+      .meta({ id: 'MessageCallsQuery' }),
+    success: { status: 200, description: 'Of each its newest copy.', schema: messageCallsSchema },
+    progress: indexProgress,
+    async handle({ body: { messageIds }, gone }, { messages }) {
+      return {
+        async run(progress) {
+          const calls = await callsOfMessages(messageIds, await messages(), {
+            signal: gone,
+            progress: (done, total) => progress({ done, total }),
+          })
+          const newest = new Map(calls.map((call) => [call.messageId, call]))
+          const data = [...newest.values()].map(({ messageId, type, event, name, userId, anonymousId }) => ({
+            ...{ messageId, type, event, name, userId, anonymousId },
+          }))
+          return { data }
+        },
       }
     },
   }),

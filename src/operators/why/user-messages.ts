@@ -76,12 +76,19 @@ async function callsOfUser(
   const isShown = ({ call, appendedAt }: FoundCall): boolean => {
     if ((since !== null && appendedAt < since) || (until !== null && appendedAt >= until)) return false
     if (event !== null && !isCalled(call, event)) return false
-    const { sourceId, type } = call
-    return !erasures.covers({ sourceId: sourceId || null, type, userIds: usersOf(call), appendedAt })
+    return !isErasedBy(erasures, { call, appendedAt })
   }
   // The calls of one user lie in one partition: all that follow are older still.
   const isOver = since !== null && calls.length > 0 && calls.every(({ appendedAt }) => appendedAt < since)
   return { calls: calls.filter(isShown), indexedSince, next: isOver ? null : next }
+}
+
+function isErasedBy(
+  erasures: Awaited<ReturnType<MessagePorts['erasures']>>,
+  { call, appendedAt }: Pick<FoundCall, 'call' | 'appendedAt'>,
+): boolean {
+  const { sourceId, type } = call
+  return erasures.covers({ sourceId: sourceId || null, type, userIds: usersOf(call), appendedAt })
 }
 
 const isCalled = ({ event, name }: AnalyticsCall, wanted: string): boolean => (event ?? name) === wanted
@@ -108,20 +115,25 @@ export async function messagesOfEvent(
   ports: Pick<MessagePorts, 'facts' | 'erasures'>,
   options: FactsOptions = {},
 ): Promise<Set<string>> {
+  const found = await callsOfMessages(messageIds, ports, options)
+  return new Set(found.filter((call) => isCalled(call, event)).map(({ messageId }) => messageId))
+}
+
+/** The calls of the messages that are there and not erased, of each the oldest first. */
+export async function callsOfMessages(
+  messageIds: readonly string[],
+  ports: Pick<MessagePorts, 'facts' | 'erasures'>,
+  options: FactsOptions = {},
+): Promise<AnalyticsCall[]> {
   const ids = [...new Set(messageIds)]
-  if (ids.length === 0) return new Set()
+  if (ids.length === 0) return []
   const found = (await ports.facts(ids, options)).flatMap(({ calls }) => calls)
   // After the calls, as above.
   const erasures = await ports.erasures(options.signal)
-  return new Set(
-    found
-      .filter(({ call, appendedAt }) => {
-        const { sourceId, type } = call
-        const owner = { sourceId: sourceId || null, type, userIds: usersOf(call), appendedAt }
-        return isCalled(call, event) && !erasures.covers(owner)
-      })
-      .map(({ call }) => call.messageId),
-  )
+  return found
+    .filter((each) => !isErasedBy(erasures, each))
+    .toSorted((a, b) => a.appendedAt - b.appendedAt)
+    .map(({ call }) => call)
 }
 
 export function userMessageView({ place, appendedAt, writer, call, deliveries, record }: UserCall) {

@@ -58,6 +58,7 @@ import type { createdTokenSchema, TokenView } from '../../operators/tokens/token
 import type {
   indexProgress,
   messageBodySchema,
+  messageCallsSchema,
   messageResponsesSchema,
   messageSchema,
   userMessageSchema,
@@ -173,6 +174,7 @@ export interface Routes {
   'GET /messages/{id}': MessageAnswer
   'GET /messages/{id}/body': z.output<typeof messageBodySchema>
   'GET /messages/{id}/responses': MessageResponses
+  'POST /messages/calls': z.output<typeof messageCallsSchema>
   'GET /users/{id}/messages': ListPage<UserMessageAnswer>
   'GET /attempts': ListPage<AttemptAnswer>
   'GET /audit': AuditAnswer

@@ -12,6 +12,7 @@ import { PeriodFields } from '../../components/period.tsx'
 import { PageTable, usePage, type Column } from '../../components/table.tsx'
 import { CopyAsCurl, MessageLink } from '../../components/text.tsx'
 import { AttemptBadge } from './attempt-badge.tsx'
+import { useCallsOf, type CallOfAttempt } from './attempt-calls.ts'
 import { shownPeriod } from './period.ts'
 
 const failures = outcomeKinds.filter((kind) => kind !== 'success' && kind !== 'deferred')
@@ -60,12 +61,23 @@ export function Attempts({ destination }: { destination: DestinationAnswer }) {
   // Of whose calls they are is looked up, which takes much.
   const follows = asked.query.event === '' && asked.query.user === '' ? 'first' : 'none'
   const live = usePage('GET /attempts', { asked, follows })
-  const opened = useOpened(live.data?.data ?? [])
+  const listed = live.data?.data ?? []
+  const opened = useOpened(listed)
   const close = () => {
     setQuery({ attempt: null })
     document.querySelector<HTMLElement>('.opens[aria-expanded=true]')?.focus()
   }
-  const columns = urls.length > 1 ? [...common.slice(0, 3), urlColumn, ...common.slice(3)] : common
+  const callOf = useCallsOf(
+    may('operator') ? listed.map(({ messageId }) => messageId) : [],
+    JSON.stringify([asked, query.value.get('cursor')]),
+  )
+  const columns = [
+    ...common.slice(0, 2),
+    ...(may('operator') ? ofCall(callOf) : []),
+    callColumn,
+    ...(urls.length > 1 ? [urlColumn] : []),
+    ...common.slice(2),
+  ]
   return (
     <>
       <div class="filters">
@@ -160,15 +172,6 @@ const common: Column<AttemptAnswer>[] = [
   { head: 'When', isName: true, cell: (attempt) => <Opener attempt={attempt} /> },
   { head: 'Outcome', cell: (attempt) => <AttemptBadge attempt={attempt} /> },
   {
-    head: 'Call',
-    cell: (attempt) => (
-      <div class="attempt-call">
-        <MessageLink messageId={attempt.messageId} />
-        {remarkOf(attempt) !== null && <span class="foreign cut faint">{remarkOf(attempt)}</span>}
-      </div>
-    ),
-  },
-  {
     head: 'Attempt',
     isNumber: true,
     moves: 'narrow',
@@ -181,6 +184,46 @@ const common: Column<AttemptAnswer>[] = [
       durationMs === null ? <NoValue why="no request was sent" /> : msText(durationMs),
   },
 ]
+
+const callColumn: Column<AttemptAnswer> = {
+  head: 'Call',
+  cell: (attempt) => (
+    <div class="attempt-call">
+      <MessageLink messageId={attempt.messageId} />
+      {remarkOf(attempt) !== null && <span class="foreign cut faint">{remarkOf(attempt)}</span>}
+    </div>
+  ),
+}
+
+/** What happened, and to whom. Their width does not change by what is found. */
+const ofCall = (callOf: (messageId: string) => CallOfAttempt | null | undefined): Column<AttemptAnswer>[] => {
+  const shown = (messageId: string, text: (call: CallOfAttempt) => string | null) => {
+    const call = callOf(messageId)
+    if (call === undefined) return <span class="faint attempt-of">…</span>
+    const found = call && text(call)
+    return found === null ? (
+      <span class="attempt-of">
+        <NoValue why={call === null ? 'not known any more' : 'none'} />
+      </span>
+    ) : (
+      <span class="foreign cut attempt-of" title={found}>
+        {found}
+      </span>
+    )
+  }
+  return [
+    {
+      head: 'Event',
+      moves: 'narrow',
+      cell: ({ messageId }) => shown(messageId, ({ event, name, type }) => event ?? name ?? type),
+    },
+    {
+      head: 'User',
+      moves: 'narrow',
+      cell: ({ messageId }) => shown(messageId, ({ userId, anonymousId }) => userId ?? anonymousId),
+    },
+  ]
+}
 
 const urlColumn: Column<AttemptAnswer> = {
   head: 'URL',
