@@ -138,9 +138,9 @@ test('what is not known is hatched in plots, and said', async (t) => {
   await page.locator('[aria-label*="Not known before"] canvas').first().waitFor()
   await until(async () => (await changesIn('Not known before')) > 20)
   await page.goto('/destinations/many-0')
-  await page.locator('[aria-label*="Delivered per minute"] canvas').waitFor()
+  await page.locator('[aria-label*="Deliveries per minute"] canvas').waitFor()
   assert.equal(await page.getByRole('img', { name: /Not known before/ }).count(), 0)
-  assert.ok((await changesIn('Delivered per minute')) < 10)
+  assert.ok((await changesIn('Deliveries per minute')) < 10)
 })
 
 test('100,000 destinations: their list opens, is sorted by keyboard, and each is found', async (t) => {

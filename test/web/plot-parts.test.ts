@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { knownFrom, partsOfLine } from '../../src/web/components/plot-parts.ts'
+import { knownFrom, partsOfLine, stacked } from '../../src/web/components/plot-parts.ts'
 
 const minute = 60_000
 const times = [0, 1, 2, 3].map((count) => count * minute)
@@ -22,4 +22,19 @@ test('a plot draws nothing before anything was known, and what is not over yet a
   const whole = { since: new Date(-minute).toISOString(), stepMs: minute }
   assert.equal(knownFrom(times, whole), 0)
   assert.deepEqual(partsOfLine(times, [0, null, 6, 1], whole, 9 * minute).over, [0, null, 6, 1])
+})
+
+test('lines of a stack stand on those behind them, and what is not known is no height', () => {
+  assert.deepEqual(
+    stacked([
+      [1, 2, null, 0],
+      [10, 20, 30, null],
+      [100, 0, 300, 400],
+    ]),
+    [
+      [111, 22, null, null],
+      [110, 20, 330, null],
+      [100, 0, 300, 400],
+    ],
+  )
 })

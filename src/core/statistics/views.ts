@@ -1,4 +1,5 @@
 // What counts say, for people: totals, shares, durations.
+import type { OutcomeKind } from '../delivery/outcome.ts'
 import { countFields } from '../ledger/result-codes.ts'
 import { attemptBuckets } from '../ledger/tally.ts'
 import { quantileOf, type RollupCounts, type TalliedFrom } from './rollup.ts'
@@ -17,6 +18,29 @@ export interface AttemptFigures {
   p50Ms: number | null
   p95Ms: number | null
   p99Ms: number | null
+}
+
+/** What came back: classes of statuses, and `none` where nothing did. */
+export const answerClasses = ['2xx', '3xx', '4xx', '5xx', 'none'] as const
+export type AnswerClass = (typeof answerClasses)[number]
+
+const classOf: Readonly<Partial<Record<OutcomeKind, AnswerClass>>> = {
+  success: '2xx',
+  redirect: '3xx',
+  status_4xx: '4xx',
+  status_429: '4xx',
+  gone: '4xx',
+  status_5xx: '5xx',
+}
+
+/** Attempts by what came back, over all URLs. An outcome of a later version counts as none. */
+export function answersOf(counts: RollupCounts): Record<AnswerClass, number> {
+  const answers = Object.fromEntries(answerClasses.map((each) => [each, 0])) as Record<AnswerClass, number>
+  for (const [name, count] of Object.entries(counts)) {
+    const [what, , outcome] = name.split('/')
+    if (what === 'end') answers[classOf[outcome as OutcomeKind] ?? 'none'] += count
+  }
+  return answers
 }
 
 export interface UrlFigures extends AttemptFigures {

@@ -6,7 +6,7 @@ import { attemptBuckets } from '../../core/ledger/tally.ts'
 import { movesOf, pipelineOf, type Pipeline, type PipelineFacts } from '../../core/statistics/pipeline.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { maxPoints, pointsOf, type AskedPeriod, type Points } from '../../core/statistics/rollup.ts'
-import { deliveryFields, type DeliveryCounts } from '../../core/statistics/views.ts'
+import { answerClasses, deliveryFields, type DeliveryCounts } from '../../core/statistics/views.ts'
 import { periodBounds, periodShape } from '../dead-letters/filter.ts'
 import { destinationKind } from '../destinations/destinations.ts'
 import { idParams, settingIn } from '../settings/setting-operations.ts'
@@ -250,6 +250,15 @@ const headShape = {
   ...reachShape,
 }
 
+const answersSchema = z
+  .object(
+    Object.fromEntries(answerClasses.map((each) => [each, count])) as Record<
+      (typeof answerClasses)[number],
+      typeof count
+    >,
+  )
+  .describe('Attempts by the class of the status; `none`: there was no response.')
+
 const pipelineSchema = z
   .object({
     planned: count.describe('Looked at for the first time.'),
@@ -273,7 +282,7 @@ export const destinationStatsSchema = z
     ...headShape,
     totals: z.object({ ...deliveryShape, ...attemptShape, ...reasonsShape, urls: z.array(urlSchema) }),
     pipeline: pipelineSchema,
-    points: z.array(z.object({ at: z.string(), ...deliveryShape, ...attemptShape })),
+    points: z.array(z.object({ at: z.string(), ...deliveryShape, ...attemptShape, answers: answersSchema })),
   })
   .meta({ id: 'DestinationStats' })
 

@@ -11,6 +11,7 @@ import {
   type RollupSpan,
 } from '../../core/statistics/rollup.ts'
 import {
+  answersOf,
   attemptFiguresOf,
   collectedFiguresOf,
   deliveryCountsOf,
@@ -58,6 +59,7 @@ export function destinationStats(store: StatisticsStore, id: string, period: Poi
       at: isoOf(at),
       ...deliveryCountsOf(counts),
       ...attemptFiguresOf(counts),
+      answers: answersOf(counts),
     })),
   }
 }

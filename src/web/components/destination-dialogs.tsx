@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
+import { useLive } from '../api/live.ts'
 import { request } from '../api/request.ts'
-import type { SampleAnswer } from '../api/routes.ts'
 import { ActionDialog } from './dialog.tsx'
-import { Select } from './fields.tsx'
+import { Select, TextField } from './fields.tsx'
+import { countOf } from './figures.ts'
 import { say } from './notices.tsx'
 
 const lengths = [
@@ -42,6 +43,29 @@ export function PauseDialog({ id, name, close }: OfDestination) {
   )
 }
 
+/** As far back as the ledger goes. */
+const heldWithin = { window: '9d' }
+
+export function ResumeDialog({ id, name, close }: OfDestination) {
+  const live = useLive('GET /destinations/{id}/stats', { id, query: heldWithin }, 0)
+  const held = live.data?.pipeline.held ?? null
+  const [rate, setRate] = useState('')
+  const act = async () => {
+    await request('POST /destinations/{id}/resume', { id, body: rate === '' ? {} : { rate: Number(rate) } })
+    say(`${name} is resumed`)
+  }
+  return (
+    <ActionDialog title={`Resume ${name}?`} action={`Resume ${name}`} act={act} close={close}>
+      <Id id={id} name={name} />
+      <p>
+        New calls are sent at once, and what was held is replayed beside them, the oldest first
+        {held === null || held === 0 ? '.' : <>: {countOf(held, 'call')}.</>}
+      </p>
+      <TextField label="At most, per second" value={rate} change={setRate} placeholder="no limit" />
+    </ActionDialog>
+  )
+}
+
 /** Disables a destination, or enables it. */
 export function SwitchDialog({ id, name, isEnabled, close }: OfDestination & { isEnabled: boolean }) {
   const turn = isEnabled ? 'disable' : 'enable'
@@ -67,15 +91,6 @@ export function SwitchDialog({ id, name, isEnabled, close }: OfDestination & { i
     </ActionDialog>
   )
 }
-
-/** As it went out, without the values of static headers. */
-export const requestText = ({
-  method,
-  url,
-  headers,
-  body,
-}: SampleAnswer['data'][number]['request']): string =>
-  [`${method} ${url}`, ...headers.map(({ name, value }) => `${name}: ${value}`), '', body].join('\n')
 
 /** For a destination whose URLs answered 410. */
 export function TryAgainDialog({ id, name, close }: OfDestination) {

@@ -10,6 +10,19 @@ export interface KnownPoints {
 
 type Values = readonly (number | null)[]
 
+/** Each line on top of those behind it: a stack, whose first line is its whole height. A part that is not known makes it unknown. */
+export const stacked = (lines: readonly Values[]): Values[] =>
+  lines.map((values, index) =>
+    values.map((_, at) =>
+      lines
+        .slice(index)
+        .reduce<number | null>(
+          (sum, { [at]: each = null }) => (sum === null || each === null ? null : sum + each),
+          0,
+        ),
+    ),
+  )
+
 /** When the first point begins of which anything is known, epoch ms; what is before was not 0. Null: none is. */
 export function knownFrom(times: readonly number[], { since, stepMs }: KnownPoints): number | null {
   const from = since === null ? Infinity : Date.parse(since)

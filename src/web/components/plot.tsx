@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { absoluteText } from './figures.ts'
-import { knownFrom, partsOfLine, type KnownPoints } from './plot-parts.ts'
+import { knownFrom, partsOfLine, stacked, type KnownPoints } from './plot-parts.ts'
 
 export interface PlotSeries {
   label: string
@@ -30,17 +30,22 @@ interface PlotProps {
   /** A value as text: of the axis and the legend. */
   format: (value: number) => string
   height?: number
+  /** The series stand on top of each other, the first one uppermost. */
+  isStacked?: boolean
 }
 
 const darkScheme = window.matchMedia('(prefers-color-scheme: dark)')
 
 /** Lines over time; what draws them is loaded with the first one. Drawn again when its size or the colour scheme changes; new values only move the lines. */
 export function Plot(props: PlotProps) {
-  const { title, summary, times, series, known, marks = [], height = 160 } = props
+  const { title, summary, times, series, known, marks = [], height = 160, isStacked = false } = props
   const frame = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
   const from = knownFrom(times, known)
-  const lines = series.map(({ values }) => partsOfLine(times, values, known, Date.now()))
+  const values = series.map((each) => each.values)
+  const lines = (isStacked ? stacked(values) : values).map((line) =>
+    partsOfLine(times, line, known, Date.now()),
+  )
   // What is not over yet is dashed: it comes behind all that is.
   const data = [
     times.map((at) => at / 1_000),
@@ -95,7 +100,7 @@ export function Plot(props: PlotProps) {
 
 /** @param drawn what it is drawn from, as it is now */
 function optionsOf(element: HTMLElement, drawn: () => PlotProps, height: number): uPlot.Options {
-  const { series, format, choose } = drawn()
+  const { series, format, choose, isStacked } = drawn()
   const styles = getComputedStyle(element)
   const colorOf = (name: string) => resolved(element, styles.getPropertyValue(name))
   const axis: uPlot.Axis = {
@@ -127,11 +132,13 @@ function optionsOf(element: HTMLElement, drawn: () => PlotProps, height: number)
       ...series.map(({ label, color }, index) => ({
         label,
         stroke: colorOf(color),
+        // Those that follow are drawn over it, and leave the part that is its own.
+        ...(isStacked && { fill: colorOf(color) }),
         width: 1.5,
         points: { size: 4 },
         value: (plot: uPlot, over: number | null, _: number, at: number | null) => {
-          const value = over ?? (at === null ? null : (plot.data[1 + series.length + index]?.[at] ?? null))
-          return value === null ? '' : format(value)
+          if (at === null || (over ?? plot.data[1 + series.length + index]?.[at] ?? null) === null) return ''
+          return format(drawn().series[index]!.values[at]!)
         },
       })),
       // Its legend is that of what is over.

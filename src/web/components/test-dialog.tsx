@@ -9,7 +9,7 @@ import { Choice, Select, TextArea } from './fields.tsx'
 import { countText, msText, wordsOf } from './figures.ts'
 import { Failure, Loading } from './notices.tsx'
 import { Badge, LongText } from './text.tsx'
-import { requestText } from './destination-dialogs.tsx'
+import { requestText } from './request-text.ts'
 
 export interface TestDialogProps {
   /** The destination: for people, and for the route that tests one that is saved. */

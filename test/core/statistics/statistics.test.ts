@@ -6,6 +6,7 @@ import {
   type DeliveryEvent,
   type DispositionLabel,
 } from '../../../src/core/ledger/delivery-event.ts'
+import { outcomeKinds } from '../../../src/core/delivery/outcome.ts'
 import { noTally } from '../../../src/core/ledger/result-codes.ts'
 import type { Tally } from '../../../src/core/ledger/tally.ts'
 import { RollupFold, type RollupDelta, type RollupState } from '../../../src/core/statistics/rollup-fold.ts'
@@ -17,7 +18,7 @@ import {
   maxPoints,
   pointsOf,
 } from '../../../src/core/statistics/rollup.ts'
-import { destinationFiguresOf } from '../../../src/core/statistics/views.ts'
+import { answersOf, attemptFiguresOf, destinationFiguresOf } from '../../../src/core/statistics/views.ts'
 
 const groups = { calls: 'group', retries: 'group.retries', replays: 'retry.replay' }
 const crm = subjectKey({ kind: 'destination', id: 'crm' })
@@ -228,6 +229,19 @@ test('quantiles lie within the bucket that holds them', () => {
   assert.equal(quantileOf([100, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0.5), 5)
   assert.equal(quantileOf([98, 0, 0, 0, 2, 0, 0, 0, 0, 0], 0.99), 175)
   assert.equal(quantileOf([0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 0.99), 5_000)
+})
+
+test('every attempt is in one class of answers, whichever URL it went to', () => {
+  const ends = Object.fromEntries(outcomeKinds.map((kind, index) => [`end/u1/${kind}`, 2 ** index]))
+  const counts = { ...ends, 'end/u2/success': 1_000_000, 'end/u2/of_a_later_version': 2_000_000, planned: 7 }
+  const answers = answersOf(counts)
+  const sum = Object.values(answers).reduce((total, count) => total + count, 0)
+  assert.equal(sum, attemptFiguresOf(counts).attempts)
+  const of = (...kinds: string[]) => kinds.reduce((total, kind) => total + ends[`end/u1/${kind}`]!, 0)
+  assert.equal(answers['2xx'], of('success') + 1_000_000)
+  assert.equal(answers['3xx'], of('redirect'))
+  assert.equal(answers['4xx'], of('status_4xx', 'status_429', 'gone'))
+  assert.equal(answers['5xx'], of('status_5xx'))
 })
 
 test('figures of a destination add up over its URLs', () => {

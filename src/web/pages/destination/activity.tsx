@@ -128,27 +128,31 @@ function Plots({
   const span =
     stepSeconds === 60 ? 'per minute' : stepSeconds === 3_600 ? 'per hour' : `per ${stepSeconds / 60} min`
   const worst = Math.max(0, ...points.map(({ p95Ms }) => p95Ms ?? 0))
-  const sumOf = (field: 'delivered' | 'failed') => points.reduce((sum, point) => sum + point[field], 0)
+  const sumOf = (field: 'delivered' | 'deadLettered' | 'attempts' | 'failed') =>
+    points.reduce((sum, point) => sum + point[field], 0)
+  // A legend of what did not come would be most of it.
+  const came = answers.filter(([name]) => name === '2xx' || points.some((point) => point.answers[name] > 0))
   return (
     <div class="plots section">
       <div class="card">
         <Plot
-          title={`Delivered ${span}`}
-          summary={`Delivered ${span}: ${countText(sumOf('delivered'))} in all.`}
+          title={`Deliveries ${span}`}
+          summary={`Deliveries ${span}: ${countText(sumOf('delivered'))} delivered, ${countText(sumOf('deadLettered'))} dead letters.`}
           {...common}
-          series={[line('Delivered', '--series-2', ({ delivered }) => delivered)]}
+          series={[
+            line('Delivered', '--series-2', ({ delivered }) => delivered),
+            line('Dead letters', '--series-4', ({ deadLettered }) => deadLettered),
+          ]}
           format={compactText}
         />
       </div>
       <div class="card">
         <Plot
-          title={`Failed attempts ${span}`}
-          summary={`Failed attempts ${span}: ${countText(sumOf('failed'))} in all.`}
+          title={`Attempts ${span}`}
+          summary={`Attempts ${span}, by the status of the answer: ${countText(sumOf('attempts'))} in all, of which ${countText(sumOf('failed'))} failed.`}
           {...common}
-          series={[
-            line('Failed attempts', '--series-5', ({ failed }) => failed),
-            line('Dead letters', '--series-4', ({ deadLettered }) => deadLettered),
-          ]}
+          isStacked
+          series={came.map(([name, label, color]) => line(label, color, (point) => point.answers[name]))}
           format={compactText}
         />
       </div>
@@ -177,5 +181,14 @@ function Plots({
     </div>
   )
 }
+
+/** From the top of the stack down: what is well is its ground. */
+const answers = [
+  ['none', 'No answer', '--series-4'],
+  ['5xx', '5xx', '--series-5'],
+  ['4xx', '4xx', '--series-3'],
+  ['3xx', '3xx', '--series-1'],
+  ['2xx', '2xx', '--series-2'],
+] as const
 
 const maxNamedMarks = 5

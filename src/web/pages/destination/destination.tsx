@@ -5,7 +5,6 @@ import type { DestinationAnswer, DestinationNowAnswer } from '../../api/routes.t
 import { query } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
-import { PauseDialog, SwitchDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Lazy } from '../../components/lazy.tsx'
 import { Note } from '../../components/notices.tsx'
@@ -31,9 +30,15 @@ const settings = () => import('./settings/settings.tsx').then(({ Settings }) => 
 const replayDialog = () =>
   import('../../components/replay-dialog.tsx').then(({ ReplayDialog }) => ReplayDialog)
 const resumeDialog = () =>
-  import('../../components/resume-dialog.tsx').then(({ ResumeDialog }) => ResumeDialog)
+  import('../../components/destination-dialogs.tsx').then(({ ResumeDialog }) => ResumeDialog)
 const secretDialog = () =>
   import('../../components/secret-dialog.tsx').then(({ SecretDialog }) => SecretDialog)
+const pauseDialog = () =>
+  import('../../components/destination-dialogs.tsx').then(({ PauseDialog }) => PauseDialog)
+const switchDialog = () =>
+  import('../../components/destination-dialogs.tsx').then(({ SwitchDialog }) => SwitchDialog)
+const tryAgainDialog = () =>
+  import('../../components/destination-dialogs.tsx').then(({ TryAgainDialog }) => TryAgainDialog)
 const testDialog = () => import('../../components/test-dialog.tsx').then(({ TestDialog }) => TestDialog)
 
 /** One destination: what becomes of its calls, how its URLs answer, and its settings. */
@@ -211,16 +216,16 @@ function Acting({
     case 'test':
       return <Lazy load={testDialog} what="the test" props={{ id, sourceIds, close }} />
     case 'pause':
-      return <PauseDialog {...of} />
+      return <Lazy load={pauseDialog} what="the dialog" props={of} />
     case 'resume':
       return <Lazy load={resumeDialog} what="the dialog" props={of} />
     case 'switch':
-      return <SwitchDialog {...of} isEnabled={enabled} />
+      return <Lazy load={switchDialog} what="the dialog" props={{ ...of, isEnabled: enabled }} />
     case 'replay':
       return <Lazy load={replayDialog} what="the replay" props={{ id, close }} />
     case 'secret':
       return <Lazy load={secretDialog} what="the dialog" props={{ destination, close }} />
     case 'try_again':
-      return <TryAgainDialog {...of} />
+      return <Lazy load={tryAgainDialog} what="the dialog" props={of} />
   }
 }

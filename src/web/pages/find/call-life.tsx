@@ -172,25 +172,21 @@ function User({ call: { userId, anonymousId } }: { call: NonNullable<CallCopy['c
 
 /** Requests, and what receivers answered: read when somebody asks, by those who may. */
 function Answers({ messageId, copy }: { messageId: string; copy: CallCopy }) {
-  const [isOpen, setOpen] = useState(false)
   const isAttempted = copy.steps.some(({ what }) => what === 'attempt')
   if (!isAttempted || copy.call === null || !may('operator')) return null
   const { partition, offset } = copy.received
   return (
-    <details class="section part" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>
-        <h2>Requests and what receivers answered</h2>
-        <span class="faint">of attempts that failed; with LEDGER=all of all</span>
-      </summary>
-      {isOpen && (
-        <Lazy
-          key={`${partition} ${offset}`}
-          load={responseTexts}
-          what="the attempts"
-          props={{ messageId, place: { partition, offset } }}
-        />
-      )}
-    </details>
+    <Folded
+      title="Requests and what receivers answered"
+      hint="of attempts that failed; with LEDGER=all of all"
+    >
+      <Lazy
+        key={`${partition} ${offset}`}
+        load={responseTexts}
+        what="the attempts"
+        props={{ messageId, place: { partition, offset } }}
+      />
+    </Folded>
   )
 }
 

@@ -5,7 +5,6 @@ import { useLive } from '../../api/live.ts'
 import { request, requestWithProgress } from '../../api/request.ts'
 import type { CauseAnswer, ProblemAnswer } from '../../api/routes.ts'
 import { isLimited, may } from '../../app/session.ts'
-import { PauseDialog, TryAgainDialog } from '../../components/destination-dialogs.tsx'
 import { Lazy } from '../../components/lazy.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
 import { countOf, countText, wordsOf } from '../../components/figures.ts'
@@ -16,7 +15,12 @@ import { UrlText } from '../../components/url-text.tsx'
 import { Loaded } from '../../components/views.tsx'
 
 const resumeDialog = () =>
-  import('../../components/resume-dialog.tsx').then(({ ResumeDialog }) => ResumeDialog)
+  import('../../components/destination-dialogs.tsx').then(({ ResumeDialog }) => ResumeDialog)
+
+const pauseDialog = () =>
+  import('../../components/destination-dialogs.tsx').then(({ PauseDialog }) => PauseDialog)
+const tryAgainDialog = () =>
+  import('../../components/destination-dialogs.tsx').then(({ TryAgainDialog }) => TryAgainDialog)
 
 /** What can be done about one at once. */
 type Act = 'pause' | 'resume' | 'try_again' | 'finish'
@@ -181,9 +185,9 @@ function ProblemsOf({ cause: { id, title }, act, reload }: Parameters<typeof Cau
 function Acting({ acting: { what, problem }, close }: { acting: Acting; close: () => void }) {
   if (what === 'finish') return <FinishDialog id={problem.subject!} close={close} />
   const of = { id: problem.destinationId!, name: problem.destinationName!, close }
-  if (what === 'pause') return <PauseDialog {...of} />
+  if (what === 'pause') return <Lazy load={pauseDialog} what="the dialog" props={of} />
   if (what === 'resume') return <Lazy load={resumeDialog} what="the dialog" props={of} />
-  return <TryAgainDialog {...of} />
+  return <Lazy load={tryAgainDialog} what="the dialog" props={of} />
 }
 
 interface RowProps {

@@ -1,6 +1,6 @@
 import { useLive } from '../../../api/live.ts'
 import type { PreviewAnswer } from '../../../api/routes.ts'
-import { requestText } from '../../../components/destination-dialogs.tsx'
+import { requestText } from '../../../components/request-text.ts'
 import { countOf } from '../../../components/figures.ts'
 import { Failure } from '../../../components/notices.tsx'
 
