@@ -106,4 +106,91 @@ test('what is held, suppressed, erased or there twice, in the console', async (t
     assert.equal(await page.getByRole('button', { name: /Send again/ }).count(), 0)
     await assertAccessible(page)
   })
+
+  await t.test(
+    'on a phone a call with many attempts is a few screens, and its details are opened',
+    async (t) => {
+      const { page } = await openPage(t, console.url, '/find', { width: 390 })
+      await page.setViewportSize({ width: 390, height: 844 })
+      await page.route('**/api/v1/messages/many', (route) =>
+        route.fulfill({
+          contentType: 'application/x-ndjson',
+          body: `${JSON.stringify({ result: lifeOf('many', 5, 9) })}\n`,
+        }),
+      )
+      await page.goto('/find?q=many')
+      const list = page.getByRole('region', { name: 'Destinations' })
+      await list.getByText('18 steps').first().waitFor()
+      await page.getByRole('heading', { name: 'What it says' }).waitFor()
+      const height = Number(await page.evaluate('document.documentElement.scrollHeight'))
+      t.diagnostic(`${height} px`)
+      assert.ok(height <= 4 * 844, `${height} px`)
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+      await assertAccessible(page)
+      await list.getByText('18 steps').first().click()
+      assert.equal(await list.getByText(/answered 503/).count(), 9)
+    },
+  )
 })
+
+/** A call that each of its destinations refused at each attempt, until it was a dead letter there. */
+function lifeOf(messageId: string, destinations: number, attempts: number) {
+  const start = Date.parse('2026-03-01T10:00:00.000Z')
+  const isoAt = (ms: number) => new Date(start + ms).toISOString()
+  const ids = Array.from({ length: destinations }, (_, index) => `customer-of-${index + 1}-with-a-name`)
+  const stepsOf = (destinationId: string) =>
+    Array.from({ length: attempts }, (_, index) => {
+      const [at, deliveryId] = [2 ** index * 10_000, `0-17:${destinationId}`]
+      const step = { deliveryId, repeat: false, urlId: 'u1' }
+      const attempt = {
+        what: 'attempt',
+        attempt: index + 1,
+        outcome: 'status_5xx',
+        status: 503,
+        durationMs: 19,
+      }
+      return [
+        { ...step, ...attempt, at: isoAt(at), detail: 'status 503' },
+        index === attempts - 1
+          ? {
+              ...step,
+              what: 'dead_lettered',
+              at: isoAt(at + 5),
+              reason: 'expired',
+              attempts,
+              deadLetterId: '1-7',
+            }
+          : {
+              ...step,
+              what: 'retried',
+              at: isoAt(at + 5),
+              attempts: index + 1,
+              tier: '5m',
+              dueAt: isoAt(2 * at),
+            },
+      ]
+    }).flat()
+  const deliveries = ids.map((destinationId) => ({
+    ...{ deliveryId: `0-17:${destinationId}`, destinationId, urlId: null, state: 'dead_letter' },
+    ...{ at: isoAt(2 ** (attempts - 1) * 10_000), byTally: false, reason: 'expired', pausedAt: null },
+    ...{ deadLetterId: '1-7', attempts, tier: null, dueAt: null, waits: null },
+  }))
+  const call = {
+    ...{ type: 'track', sourceId: 'web', userId: 'u-1', anonymousId: null },
+    ...{ event: 'Order Completed', name: null, timestamp: isoAt(-20) },
+  }
+  const received = {
+    ...{ topic: 'analytics.calls', partition: 0, offset: 17, appendedAt: isoAt(0) },
+    ...{ receivedAt: isoAt(0), receivedBy: 'collector' },
+  }
+  const plan = {
+    ...{ by: 'ledger', isCertain: true },
+    destinations: deliveries.map(({ destinationId, deliveryId }) => ({
+      destinationId,
+      deliveryId,
+      reason: null,
+    })),
+  }
+  const copy = { received, erased: false, call, plan, steps: ids.flatMap(stepsOf), deliveries, record: null }
+  return { messageId, copies: [copy], omitted: 0, indexedSince: null }
+}
