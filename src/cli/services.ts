@@ -124,7 +124,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     replays: replaysOf(replays),
     heldKeptMs: once(() => heldKeptMs(kafka, topics)),
     statistics: async () => (await statistics()).database,
-    waiting: openWaiting(deployment),
+    waiting: openWaiting(deployment, erased),
     audits,
     infrastructure: openInfrastructure(deployment),
     callsTopic: topics.calls,

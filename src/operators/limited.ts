@@ -372,6 +372,8 @@ const limitedWaiting = (sees: Sees, waiting: ConsoleServices['waiting']): Consol
     sure: (of: string, count: number, moves: string) => waiting.sure(of, count, moves),
     list: async (id: string, most: number, signal: AbortSignal) =>
       sees(id) ? waiting.list(id, most, signal) : { calls: [], isCut: false },
+    held: async (id: string, since: number, most: number, signal: AbortSignal) =>
+      sees(id) ? waiting.held(id, since, most, signal) : { calls: [], isCut: false },
   }) as ConsoleServices['waiting']
 
 const limitedTail = (sees: Sees, liveTail: ConsoleServices['liveTail']): ConsoleServices['liveTail'] =>

@@ -36,6 +36,15 @@ const services = (all: readonly AnalyticsCall[] = calls) => ({
       ],
       isCut: false,
     }),
+    held: async (_id: string, from: number, most: number) => ({
+      calls: [
+        {
+          ...{ messageId: 'due', type: 'track' as const, receivedAt: null },
+          ...{ tier: '10s', dueAt: from, attempts: most },
+        },
+      ],
+      isCut: false,
+    }),
   },
 })
 const signal = new AbortController().signal
@@ -65,6 +74,8 @@ test('what a destination left out is listed with the reason, by its settings, an
 
 test('what is held is what it would have got since its pause began; what waits comes from the tiers', async () => {
   assert.deepEqual(idsOf(await callsAt(destination, { step: 'held' }, false, services(), signal)), [
+    // A retry that came due since.
+    ['due', null],
     ['chosen', null],
   ])
   const going = { ...destination, pause: null }

@@ -228,6 +228,20 @@ export const operators: readonly Mutation[] = [
     test: { file: 'console/operational/mail-queue.test.ts', name: 'what nobody gets is counted and logged' },
   },
   {
+    id: 'a-429-is-no-4xx',
+    file: 'src/core/statistics/views.ts',
+    find: "  status_429: '4xx',\n",
+    replace: '',
+    test: { file: 'core/statistics/statistics.test.ts', name: 'every attempt is in one class of answers' },
+  },
+  {
+    id: 'held-retries-are-not-listed',
+    file: 'src/operators/destinations/calls.ts',
+    find: '[...retries.map(retryView), ...data]',
+    replace: 'data',
+    test: { file: 'console/destination-calls.test.ts', name: 'what is held is what it would have got' },
+  },
+  {
     id: 'a-header-in-an-address',
     file: 'src/core/operational/mail-alerts.ts',
     find: 'if (!mailAddress.safeParse(address).success)',

@@ -110,6 +110,8 @@ export function servicesOfMany({ count, isLong = false, now = Date.now() }: Many
     settings: { ...services.settings, state },
     statistics: () => statistics,
     heldKeptMs: async () => 86_400_000,
+    mailer: null,
+    mailsWaiting: () => null,
     audits: async () => ({ outcome: null, running: null, last: () => null }),
     infrastructure: { show: async () => infrastructure },
     now: () => now,

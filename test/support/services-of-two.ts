@@ -368,6 +368,12 @@ export function servicesOfTwo(more: readonly SettingsCommand[] = []): {
         ],
         isCut: false,
       }),
+      held: async (id: string) => ({
+        calls: [
+          { messageId: `m-${id}`, type: 'track', receivedAt: now, tier: '10s', dueAt: now, attempts: 1 },
+        ],
+        isCut: false,
+      }),
     },
     audits: async () => ({ outcome: { ok: false, at: now }, last: () => null }),
     deletions: { list: async () => [{ id: 'zeta-deletion', state: 'interrupted', requestedAt: now }] },

@@ -6,13 +6,15 @@ import { callFilter, leftOutBy, leftOutReasons, type LeftOut } from '../../core/
 import { isoOf, isoOrNull } from '../../core/duration.ts'
 import { CallValues } from '../../core/expression/call-values.ts'
 import type { Destination } from '../../core/settings/settings.ts'
-import type { WaitingInTiers } from '../statistics/waiting.ts'
+import type { WaitingCall, WaitingInTiers } from '../statistics/waiting.ts'
 import type { NewestCalls } from './preview.ts'
 
 export const callSteps = ['waiting', 'held', 'skipped'] as const
 
 /** Of what waits or is held. */
 export const maxListedCalls = 200
+/** Of what is held, retries that came due since. */
+export const maxHeldRetries = 100
 /** Of what was left out: it says what the filter does. */
 export const maxSamples = 10
 
@@ -33,8 +35,11 @@ export const destinationCallsSchema = z
           event: z.string().nullable().describe('Null for a reader, and of what waits.'),
           receivedAt: z.iso.datetime().nullable(),
           reason: z.enum(leftOutReasons).nullable().describe('Why it was left out.'),
-          tier: z.string().nullable().describe('The retry tier that it waits in.'),
-          dueAt: z.iso.datetime().nullable().describe('When it is tried next.'),
+          tier: z.string().nullable().describe('The retry tier that it waits in, or waited in.'),
+          dueAt: z.iso
+            .datetime()
+            .nullable()
+            .describe('When it is tried next; of a retry that is held, when it was due.'),
           attempts: z.number().int().nullable(),
         }),
       )
@@ -66,7 +71,7 @@ export function leftOutOf({
 
 interface CallsSource {
   newestCalls: NewestCalls
-  waiting: Pick<WaitingInTiers, 'list'>
+  waiting: Pick<WaitingInTiers, 'list' | 'held'>
 }
 
 export async function callsAt(
@@ -78,11 +83,7 @@ export async function callsAt(
 ): Promise<DestinationCallsView> {
   if (step === 'waiting') {
     const { calls, isCut } = await waiting.list(destination.id, maxListedCalls, signal)
-    const data = calls.map(({ dueAt, receivedAt, ...call }) => ({
-      ...call,
-      ...{ event: null, reason: null, receivedAt: isoOrNull(receivedAt), dueAt: isoOf(dueAt) },
-    }))
-    return { data, isCut }
+    return { data: calls.map(retryView), isCut }
   }
   const { pause } = destination
   if (step === 'held' && pause === null) return { data: [], isCut: false }
@@ -92,7 +93,9 @@ export async function callsAt(
     if (step === 'held') return found === null && call.receivedAt >= pause!.since
     return found !== null && found !== 'other' && (reason === undefined || found === reason)
   }
-  const most = step === 'held' ? maxListedCalls : maxSamples
+  const retries =
+    step === 'held' ? (await waiting.held(destination.id, pause!.since, maxHeldRetries, signal)).calls : []
+  const most = step === 'held' ? maxListedCalls - retries.length : maxSamples
   const calls = (await newestCalls(isWanted, most, signal)) as CheckedCall[]
   const data = calls.map((call) => ({
     messageId: call.messageId,
@@ -103,5 +106,10 @@ export async function callsAt(
     ...{ tier: null, dueAt: null, attempts: null },
   }))
   // No more than the newest records were looked at.
-  return { data, isCut: true }
+  return { data: [...retries.map(retryView), ...data], isCut: true }
 }
+
+const retryView = ({ dueAt, receivedAt, ...call }: WaitingCall): DestinationCallsView['data'][number] => ({
+  ...call,
+  ...{ event: null, reason: null, receivedAt: isoOrNull(receivedAt), dueAt: isoOf(dueAt) },
+})

@@ -261,8 +261,8 @@ export const destinationOperations: Operation[] = [
     summary: 'Which of its calls wait, are held or were left out',
     description:
       'What waits: the 200 that are due first, of the first 20,000 records of the retry tiers. What is held: of the newest ' +
-      'few thousand calls at most 200 that it would have got since its pause began; retries that came due meanwhile are ' +
-      'held too, and not listed. What was skipped: of the newest few thousand calls ten that its settings, as they are ' +
+      'few thousand calls those that it would have got since its pause began, and before them up to 100 retries that came ' +
+      'due meanwhile, of the newest 20,000 records of the retry tiers; at most 200 in all. What was skipped: of the newest few thousand calls ten that its settings, as they are ' +
       'now, leave out. Calls that a deletion request covers are not listed among those that are held or were skipped.',
     limit: longReads,
     params: idParams,

@@ -26,6 +26,7 @@ export interface WaitingReader {
   /** Resolves to null where it cannot be counted. */
   count(): Promise<WaitingCounts | null>
   list(destinationId: string, most: number, signal: AbortSignal): Promise<WaitingCalls>
+  held(destinationId: string, since: number, most: number, signal: AbortSignal): Promise<WaitingCalls>
 }
 
 /** Records that are read for it at most: what waits of more is not counted. */
@@ -58,6 +59,16 @@ export class WaitingInTiers {
   /** What waits for a destination. Throws `kafka_unavailable`. */
   list(destinationId: string, most: number, signal: AbortSignal): Promise<WaitingCalls> {
     return this.#reader.list(destinationId, most, signal)
+  }
+
+  /**
+   * Retries that came due since a pause of the destination began, and so are held by it. Without those that a deletion
+   * request covers. Throws `kafka_unavailable`.
+   *
+   * @param since when it began, epoch ms
+   */
+  held(destinationId: string, since: number, most: number, signal: AbortSignal): Promise<WaitingCalls> {
+    return this.#reader.held(destinationId, since, most, signal)
   }
 
   /** What is sure of it; null where nothing is. @param of what it was found of */

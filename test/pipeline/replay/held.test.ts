@@ -9,6 +9,12 @@ import { startReceiver } from '../../support/receivers.ts'
 import { assertInOrder, callsOfUsers, idsOf, keysOf, replayIn } from '../../support/replay/replays.ts'
 import { until } from '../../support/until.ts'
 
+interface HeldCall {
+  messageId: string
+  tier: string | null
+  dueAt: string | null
+}
+
 /** Resolves once all retries of a tier came due, and were held where their destination is paused. */
 const tierIsDone = ({ ranges, topics, committed, config }: Deployment, name: string) =>
   until(async () => {
@@ -38,6 +44,11 @@ test('the end of a pause sends what it held, calls and retries, once each and un
   const early = receiver.requests.length - attempts
 
   const console = await startConsole(deployment)
+  const listed = (await console.ok(200, 'GET', '/destinations/crm/calls?step=held')).data as HeldCall[]
+  const retries = listed.filter(({ dueAt }) => dueAt !== null)
+  assert.deepEqual(new Set(retries.map(({ tier }) => tier)), new Set(early === 10 ? [] : ['1s']))
+  assert.equal(retries.length, 10 - early)
+  assert.ok(retries.every(({ messageId }) => messageId.startsWith('r')))
   await settings.execute({ type: 'resume_destination', id: 'crm', pauseId, at: Date.now() })
   await until(() => settings.state.replays.has(`held-${pauseId}`), 30_000)
   const { totals } = await replayIn(console, `held-${pauseId}`, 'finished', 90_000)

@@ -21,7 +21,7 @@ const reasons = ['not_chosen', 'no_consent', 'filtered']
 /** What was looked through: no list of all there is is kept. */
 const reach = {
   waiting: 'The 200 that are due first, of the first 20,000 records of the retry tiers.',
-  held: 'Of the newest few thousand calls, those that it would have got since its pause began. Retries that came due meanwhile are held too, and are not listed.',
+  held: 'Of the newest few thousand calls, those that it would have got since its pause began; before them up to 100 retries that came due meanwhile.',
   skipped:
     'Of the newest few thousand calls, ten that its settings leave out as they are now. Others were skipped too.',
 }
@@ -92,7 +92,20 @@ const columns: Column<DestinationCallAnswer>[] = [
     head: 'Received',
     cell: ({ receivedAt }) => (receivedAt === null ? <NoValue why="not known" /> : <Ago at={receivedAt} />),
   },
-  { head: 'Because', moves: 'narrow', cell: ({ reason }) => (reason === null ? 'held' : wordsOf(reason)) },
+  {
+    head: 'Because',
+    moves: 'narrow',
+    cell: ({ reason, tier, dueAt }) => {
+      if (reason !== null) return wordsOf(reason)
+      return dueAt === null ? (
+        'held'
+      ) : (
+        <>
+          held: a retry of {tier}, was due <Ago at={dueAt} />
+        </>
+      )
+    },
+  },
 ]
 
 const waitingColumns: Column<DestinationCallAnswer>[] = [

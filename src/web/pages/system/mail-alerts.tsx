@@ -6,7 +6,7 @@ import type { AlertsAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { ActionDialog } from '../../components/dialog.tsx'
 import { Checkbox, Choice, TextField } from '../../components/fields.tsx'
-import { Failure, say } from '../../components/notices.tsx'
+import { Failure, Note, say } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Badge } from '../../components/text.tsx'
 import { Answers, useTest } from './alert-test.tsx'
@@ -100,10 +100,10 @@ export function ByMail({ mail, done }: { mail: MailServer; done: () => void }) {
       }}
     >
       {mail === null && (
-        <p>
+        <Note tone="warn">
           This console has no mail server: set <code>MAIL_SMTP_URL</code> and <code>MAIL_FROM</code>, and
           restart it. Its login is kept nowhere else.
-        </p>
+        </Note>
       )}
       <DraftFields draft={draft} change={setDraft} />
       <div class="form-buttons">
