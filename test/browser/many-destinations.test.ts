@@ -143,6 +143,32 @@ test('what is not known is hatched in plots, and said', async (t) => {
   assert.ok((await changesIn('Deliveries per minute')) < 10)
 })
 
+test('on a phone no table of destinations has to be scrolled sideways', async (t) => {
+  const { page } = await openPage(t, await consoleOf(3), '/destinations', { width: 390 })
+  const hidden = `[...document.querySelectorAll('.table-frame')].map((frame) => frame.scrollWidth - frame.clientWidth)`
+  for (const path of ['/destinations', '/destinations/many-1']) {
+    await page.goto(path)
+    await page.locator('tbody tr').first().waitFor()
+    assert.deepEqual(await page.evaluate(hidden), [0], path)
+  }
+})
+
+test('a dialog that is opened again at once is not closed by the end of the one before', async (t) => {
+  const { page } = await openPage(t, await consoleOf(3), '/destinations/many-0')
+  const dialog = page.getByRole('dialog')
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await dialog.waitFor()
+  await page.evaluate("globalThis.before = document.querySelector('dialog')")
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await dialog.waitFor()
+  // As a busy browser does it.
+  await page.evaluate("globalThis.before.dispatchEvent(new Event('close'))")
+  await page.getByLabel('For how long').selectOption('a day')
+  assert.ok(await dialog.isVisible())
+})
+
 test('100,000 destinations: their list opens, is sorted by keyboard, and each is found', async (t) => {
   const { page } = await openPage(t, await consoleOf(100_000), '/destinations')
   await page.getByText('100,000 destinations').waitFor()

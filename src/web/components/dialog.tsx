@@ -16,12 +16,14 @@ export function Dialog({
   children: ComponentChildren
 }) {
   const element = useRef<HTMLDialogElement>(null)
+  const isOver = useRef(false)
   const titleId = useId()
   useEffect(() => {
     const dialog = element.current!
     const before = document.activeElement
     dialog.showModal()
     return () => {
+      isOver.current = true
       dialog.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()
     }
@@ -32,7 +34,8 @@ export function Dialog({
       class={isWide ? 'dialog dialog-wide' : 'dialog'}
       aria-labelledby={titleId}
       onCancel={close}
-      onClose={close}
+      // A browser says so a while later: by then another dialog may be open in its place.
+      onClose={() => isOver.current || close()}
     >
       <h2 id={titleId}>{title}</h2>
       {children}

@@ -244,6 +244,7 @@ const columns: Column<Row>[] = [
   {
     head: 'In flight',
     isNumber: true,
+    moves: 'narrow',
     cell: ({ now }) =>
       !now || now.limit === null ? (
         <NotKnown why="No forwarder has sent to it yet" />

@@ -150,6 +150,7 @@ const columns: Column<DestinationNowAnswer>[] = [
   {
     head: 'Dead letters',
     isNumber: true,
+    moves: 'narrow',
     sort: { by: 'dead_letters', direction: 'descending' },
     cell: ({ id, deadLettered }) => (
       <span class={deadLettered > 0 ? 'is-bad' : ''}>

@@ -142,6 +142,7 @@ export function MailAlerts({
   const close = () => setAsked(null)
   const actions: Column<MailAlert> = {
     head: 'Actions',
+    moves: 'narrow',
     cell: (alert) => (
       <div class="row-actions">
         <button
@@ -192,7 +193,11 @@ const columnsOf = (mail: MailServer): Column<MailAlert>[] => [
       </>
     ),
   },
-  { head: 'To', cell: ({ to }) => <span class="foreign">{to!.join(', ')}</span> },
+  {
+    head: 'To',
+    moves: 'narrow',
+    cell: ({ to }) => <span class="foreign">{to!.join(', ')}</span>,
+  },
   {
     head: 'Events',
     moves: 'narrow',
