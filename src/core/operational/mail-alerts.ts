@@ -27,9 +27,15 @@ export const maxMailRecipients = 20
 /** Of RFC 5321. */
 const maxAddressLength = 254
 
+const noAddress = (given: unknown): string =>
+  `${JSON.stringify(String(given).slice(0, 100))} is no mail address`
+
 /** As a browser checks it: no second address, no name and no header fits into one. */
 export const mailAddress = z
-  .email({ pattern: z.regexes.html5Email, error: 'is no mail address' })
+  .email({
+    pattern: z.regexes.html5Email,
+    error: ({ input }) => noAddress(input),
+  })
   .max(maxAddressLength)
 
 const fields = {
@@ -156,7 +162,7 @@ function recipientFaults(to: readonly string[]): Fault[] {
   if (to.length > maxMailRecipients)
     return usage(`${to.length} addresses are given, at most ${maxMailRecipients} are allowed`)
   return to.flatMap((address, index) => {
-    if (!mailAddress.safeParse(address).success) return usage(`${JSON.stringify(address)} is no mail address`)
+    if (!mailAddress.safeParse(address).success) return usage(noAddress(address))
     return to.indexOf(address) < index ? usage(`${address} is named twice`) : []
   })
 }
