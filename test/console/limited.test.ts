@@ -6,6 +6,9 @@ import { openConsoleServer } from '../../src/console/server.ts'
 import type { Reach } from '../../src/core/access/reach.ts'
 import type { Role } from '../../src/core/access/roles.ts'
 import type { SettingsCommand } from '../../src/core/settings/commands.ts'
+import { evolve } from '../../src/core/settings/events.ts'
+import { initialSettings } from '../../src/core/settings/settings.ts'
+import { limitedState } from '../../src/operators/limited.ts'
 import { operations } from '../../src/operators/operations.ts'
 import { roleOf } from '../../src/operators/operation.ts'
 import { hashOfToken, newToken } from '../../src/operators/tokens/tokens.ts'
@@ -204,6 +207,13 @@ test('what a limited token is not shown is there: one that is not limited sees i
     assert.ok(status < 300, `${id} ${text}`)
     assert.match(text, /zeta|7777/, id)
   }
+})
+
+test('the settings of a limited token have no address of an alert', () => {
+  const alert = { id: 'ops', name: 'On call', to: ['ops@example.com'], events: null, enabled: true }
+  const state = evolve(initialSettings, { type: 'mail_alert_created', ...alert })
+  assert.equal(state.mailAlerts.size, 1)
+  assert.equal(limitedState(['crm'], state).mailAlerts.size, 0)
 })
 
 test('what is about the whole deployment is refused to a limited token, with a clear message', async (t) => {

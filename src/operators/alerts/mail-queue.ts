@@ -1,6 +1,6 @@
 import type { WaitingMail } from '../../core/operational/operational-fold.ts'
 import { backOff, pause } from '../../retry-forever.ts'
-import { isMailed, mailOf, type MailedAlert, type Mailer } from './mail.ts'
+import { mailOf, wantsMail, type MailedAlert, type Mailer } from './mail.ts'
 
 /** What became of mails. `refused`: by the server. `expired`: it was away for too long. `omitted`: too many waited. */
 export const mailOutcomes = ['taken', 'refused', 'expired', 'omitted'] as const
@@ -64,18 +64,23 @@ export class MailQueue {
     return this.#waiting.map(({ call, to }) => ({ ...call, mailTo: [...to] }))
   }
 
-  /** One that waits already is not added again. */
-  add(calls: readonly WaitingMail[]): void {
+  /** One that waits already is not added again. Returns whether anybody gets any of them. */
+  add(calls: readonly WaitingMail[]): boolean {
     const { alerts, log, now } = this.#options
+    let isWanted = false
     for (const call of calls) {
-      if (this.#waiting.some((each) => each.call.messageId === call.messageId)) continue
+      if (this.#waiting.some((each) => each.call.messageId === call.messageId)) {
+        isWanted = true
+        continue
+      }
       const to = new Set(
         call.mailTo ??
           alerts()
-            .filter((alert) => isMailed(alert, call))
+            .filter((alert) => wantsMail(alert, call))
             .map(({ id }) => id),
       )
       if (to.size === 0) continue
+      isWanted = true
       this.#waiting.push({ call, since: now(), to })
       const oldest = this.#waiting.length > maxMailsWaiting ? this.#waiting.shift() : null
       if (oldest) {
@@ -84,6 +89,7 @@ export class MailQueue {
       }
     }
     this.#wake?.()
+    return isWanted
   }
 
   /** Until the signal aborts. Never rejects. */

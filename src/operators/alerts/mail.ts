@@ -48,7 +48,7 @@ export function mailedAlerts(
   return [...fromEnvironment, ...mailAlertsIn(state).filter(({ enabled }) => enabled)]
 }
 
-export const isMailed = ({ events }: MailedAlert, { event }: Pick<AnalyticsCall, 'event'>): boolean =>
+export const wantsMail = ({ events }: MailedAlert, { event }: Pick<AnalyticsCall, 'event'>): boolean =>
   events === null || (event !== null && events.includes(event))
 
 const maxSubjectLength = 150

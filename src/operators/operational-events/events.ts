@@ -48,7 +48,8 @@ export interface EmitOptions {
 
 /** Sends mails by itself, for as long as it takes. */
 export interface Mails {
-  add(calls: readonly WaitingMail[]): void
+  /** Whether anybody gets any of them. */
+  add(calls: readonly WaitingMail[]): boolean
   /** What was not sent to all yet, the oldest first. */
   readonly waiting: WaitingMail[]
 }

@@ -7,7 +7,7 @@ import { hasSubscribers } from '../../core/call/built-in-source.ts'
 import type { OperationalEvent } from '../../core/operational/operational-event.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError } from '../../errors.ts'
-import { isMailed, mailedAlerts, mailOf } from '../alerts/mail.ts'
+import { mailedAlerts, mailOf, wantsMail } from '../alerts/mail.ts'
 import type { Deletions } from '../deletions/deletions.ts'
 import {
   defaultOperationalTimes,
@@ -99,9 +99,9 @@ export async function sendEvent(
   event: OperationalEvent,
 ): Promise<boolean> {
   const call = callOf(event, deployment.config.consoleUrl)
-  mails?.add([call])
-  if (hasSubscribers(settings)) await sendCalls(deployment, [call])
-  else if (mails === null) return false
+  const isMailed = mails?.add([call]) ?? false
+  if (!hasSubscribers(settings)) return isMailed
+  await sendCalls(deployment, [call])
   return true
 }
 
@@ -114,7 +114,7 @@ export async function sendFound(deployment: Context, event: OperationalEvent): P
       const mailer = openMailer(config.mail)
       const call = callOf(event, config.consoleUrl)
       for (const alert of mailedAlerts(mailer, settings.state)) {
-        if (!isMailed(alert, call)) continue
+        if (!wantsMail(alert, call)) continue
         const { outcome, detail } = await mailer.send(mailOf(call), alert.to)
         if (outcome !== 'taken') log.warn(`a mail was not sent: ${detail}`)
       }

@@ -178,7 +178,7 @@ function mailRig() {
 function mailsOf() {
   const calls: AnalyticsCall[] = []
   const mails: Mails = {
-    add: (given) => void calls.push(...given),
+    add: (given) => calls.push(...given) > 0,
     get waiting() {
       return calls
     },

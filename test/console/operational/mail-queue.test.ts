@@ -148,7 +148,7 @@ const two: MailedAlert[] = [
 
 test('each alert gets its own events at its own addresses, and where nobody wants one nothing waits', async (t) => {
   const { queue, recipients, start } = rig(t, () => taken, {}, two)
-  queue.add([call('a'), { ...call('b'), event: 'Audit Failed' }])
+  assert.equal(queue.add([call('a'), { ...call('b'), event: 'Audit Failed' }]), true)
   start()
   await until(() => queue.waiting.length === 0)
   assert.deepEqual(recipients.map((to) => to[0]).toSorted(), [
@@ -158,7 +158,7 @@ test('each alert gets its own events at its own addresses, and where nobody want
   ])
   assert.ok(recipients.every((to) => to.length === (to[0] === 'ops@example.com' ? 2 : 1)))
   const { queue: another } = rig(t, () => taken, {}, [two[1]!])
-  another.add([call('c')])
+  assert.equal(another.add([call('c')]), false, 'nobody is told: an audit says it again')
   assert.deepEqual(another.waiting, [])
 })
 
