@@ -119,9 +119,9 @@ async function runTestProcess(
 ): Promise<{ events: TestEvent[]; counts: Counts }> {
   const events: TestEvent[] = []
   let counts: Counts | null = null
-  const preloads = ['test/support/end-of-process.ts', ...(yields ? ['test/support/low-priority.ts'] : [])]
+  const preloads = ['light-runner', 'end-of-process', ...(yields ? ['low-priority'] : [])]
   const execArgv = [
-    ...preloads.flatMap((file) => ['--import', pathToFileURL(join(cwd, file)).href]),
+    ...preloads.flatMap((name) => ['--import', pathToFileURL(join(cwd, `test/support/${name}.ts`)).href]),
     ...flags,
   ]
   const entry =
