@@ -11,7 +11,8 @@ import type { TopicRecord } from '../../../src/adapters/kafka/read/topic-record.
 import type { ForwarderCounts } from '../../../src/adapters/metrics/forwarder-metrics.ts'
 import { createCodecs, type Codecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
-import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.ts'
+import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
+import { recordTopics, registerSchemas, subjectOf } from '../../../src/adapters/schema-registry/subjects.ts'
 import { createSecrets, type Secrets } from '../../../src/adapters/secrets.ts'
 import { contextOf } from '../../../src/cli/context.ts'
 import { openForwarder, type OpenForwarderOptions } from '../../../src/cli/open-forwarder.ts'
@@ -24,6 +25,7 @@ import { topicNames, type TopicNames } from '../../../src/core/topics.ts'
 import { newSecret } from '../../../src/operators/settings/secrets.ts'
 import { silentLog } from '../silent-log.ts'
 import { until } from '../until.ts'
+import { registerSchema } from './registry.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
 
 /** A log line, parsed. */
@@ -109,7 +111,7 @@ export async function deploy(
   const admin = kafka.admin()
   await admin.connect()
   await ensureTopics(kafka, admin, config)
-  await registerSchemas(new Registry(config.registry), config)
+  await registerAll(config)
   const codecs = createCodecs({ registry: config.registry, topics, log: silent })
   await Promise.all([codecs.calls.ready(), codecs.settings.ready()])
   // Idempotent: where a broker refuses one partition, which it may just after the topic is made, kafkajs sends them all
@@ -239,6 +241,19 @@ export async function deploy(
       }, withinMs)
     },
   }
+}
+
+/**
+ * At the run's registry by one request a subject, for it is known that none is there; what `setup` asks before and after
+ * takes more of the machine than all else of a deployment.
+ */
+async function registerAll(config: Config): Promise<void> {
+  if (config.registry.url !== registryUrl()) {
+    await registerSchemas(new Registry(config.registry), config)
+    return
+  }
+  for (const [topic, name] of recordTopics(config))
+    await registerSchema(subjectOf(topic), recordSchema(name).json)
 }
 
 /** Null while a leader or a coordinator moves: kafkajs's admin asks the one before, and does not wait for the next. */
