@@ -129,15 +129,20 @@ type Document = Record<
 
 type Documented = (method: string, path: string, response: Response, text: string) => void
 
-/** By the document: consoles of one process have the same. */
-const known = new Map<string, Documented>()
+/** Consoles of one process have the same document; making it takes more than most of what is asked of one. */
+let known: Promise<Documented> | null = null
 
 /** Asserts that an answer is one that the console's document promises. What the document does not know must be 404 or 405. */
-async function answersOf(url: string): Promise<Documented> {
-  const text = await (await fetch(`${url}/api/v1/openapi.json`)).text()
-  let documented = known.get(text)
-  if (!documented) known.set(text, (documented = documentedBy(JSON.parse(text) as Document)))
-  return documented
+function answersOf(url: string): Promise<Documented> {
+  const read = async () => {
+    const response = await fetch(`${url}/api/v1/openapi.json`)
+    return documentedBy((await response.json()) as Document)
+  }
+  known ??= read().catch((error: unknown) => {
+    known = null
+    throw error
+  })
+  return known
 }
 
 function documentedBy(document: Document): Documented {
