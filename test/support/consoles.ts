@@ -37,7 +37,10 @@ export interface RunningConsole {
   problem(): string | null
   /** What does not keep it from work. */
   warning(): string | null
-  /** Calls a path below /api/v1 with the token; the answer is checked by the console's own OpenAPI document. */
+  /**
+   * Calls a path below /api/v1 with the token, once it has read what the test has written into the settings; the answer is
+   * checked by the console's own OpenAPI document.
+   */
   call(method: string, path: string, given?: ApiCall): Promise<ApiAnswer>
   /** As `call`, and asserts the status. */
   ok(status: number, method: string, path: string, json?: unknown): Promise<Record<string, unknown>>
@@ -80,7 +83,11 @@ export async function startConsole(
     return problem() === null
   }, 30_000)
   const documented = await answersOf(url)
+  /** A console reads a moment later what others write into the settings, which a test does without it. */
+  const knowsSettings = () =>
+    problem() !== null || open.report.settingsVersion!() >= deployment.settings.state.version
   const call = async (method: string, path: string, given: ApiCall = {}): Promise<ApiAnswer> => {
+    if (!knowsSettings()) await until(knowsSettings, 30_000, 'that the console has read the settings')
     const response = await fetch(`${url}/api/v1${path}`, {
       method,
       headers: {
