@@ -54,6 +54,11 @@ export class CallValues {
     this.#call = call
   }
 
+  /** Epoch milliseconds. */
+  get timestamp(): number {
+    return this.#call.timestamp
+  }
+
   /** An absent map is an empty one, as in the body; any other absent field is null, an empty id too. */
   read(field: CallField): unknown {
     switch (field) {

@@ -1,5 +1,6 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { quoted } from '../json/quoted.ts'
+import { formatTimestamp } from '../timestamp.ts'
 import {
   callFields,
   CallValues,
@@ -160,13 +161,19 @@ function compilePath(node: ASTNode, element: string | null, plain: Evaluate): Ev
   }
 }
 
-/** What writes the JSON of a path, or gives null where it is to be evaluated; null for no path. */
+/**
+ * What writes the JSON of a path, or gives null where it is to be evaluated; null for no path. The time of the call, and
+ * `iso` of it, become no object and are not looked through for what JSON escapes.
+ */
 export function compileWritten(node: ASTNode): ((run: Run) => string | null) | null {
-  const path = pathOf(node, null)
+  const isIso = node.op === 'call' && node.args[0] === 'iso'
+  const path = pathOf(isIso ? node.args[1][0]! : node, null)
   if (path === null) return null
   const { field, steps } = path
+  if (field === 'timestamp' && steps.length === 0) return ({ call }) => `"${formatTimestamp(call.timestamp)}"`
+  if (isIso) return null
   if (!isMapField(field)) {
-    if (steps.length > 0 || !Object.hasOwn(callFields, field) || field === 'timestamp') return null
+    if (steps.length > 0 || !Object.hasOwn(callFields, field)) return null
     return (run) => {
       const value = run.call.read(field as CallField)
       if (typeof value !== 'string') return null

@@ -7,6 +7,7 @@ import { CallValues, ExpressionFault } from '../../../src/core/expression/call-v
 import { Run } from '../../../src/core/expression/evaluation.ts'
 import { compileBody } from '../../../src/core/shape/body-template.ts'
 import { Unrenderable } from '../../../src/core/shape/text-template.ts'
+import { earliestTimestamp, latestTimestamp } from '../../../src/core/timestamp.ts'
 import { someCall } from '../../support/calls/calls.ts'
 
 const keys = ['a', 'b', 'constructor', '__proto__', 'länge']
@@ -99,6 +100,25 @@ test('a template writes what keys lead to as it writes the value', () => {
         assert.equal(rendered(lying, properties), rendered(parsed, properties))
     }),
     { numRuns: 3_000 },
+  )
+})
+
+test('a template writes the time of a call as it writes any other time', () => {
+  const rendered = (hole: string, timestamp: number) =>
+    compileBody(JSON.stringify({ at: `\${${hole}}` })).body!.render(
+      new Run(new CallValues({ ...someCall(), timestamp })),
+    )
+  fc.assert(
+    fc.property(fc.integer({ min: earliestTimestamp, max: latestTimestamp }), (timestamp) => {
+      const expected = JSON.stringify({ at: new Date(timestamp).toISOString() })
+      // The choice is evaluated.
+      for (const hole of [
+        'call.timestamp',
+        'iso(call.timestamp)',
+        'iso(true ? call.timestamp : call.timestamp)',
+      ])
+        assert.equal(rendered(hole, timestamp), expected, hole)
+    }),
   )
 })
 
