@@ -45,6 +45,17 @@ interface Plan {
   findings: PlanFindings | null
 }
 
+interface PutOff {
+  destination: DestinationRuntime
+  refusal: Refused
+}
+
+const without = (
+  destinations: readonly DestinationRuntime[],
+  putOff: readonly PutOff[],
+): readonly DestinationRuntime[] =>
+  destinations.filter((destination) => !putOff.some((each) => each.destination === destination))
+
 interface Unwanted extends LeftOut {
   destination: DestinationRuntime
 }
@@ -187,6 +198,7 @@ export class CallPlanner implements Planner {
     return { destinations: destinations.filter(isChosen), held: held.filter(isChosen), unwanted }
   }
 
+  /** Has no closures: what they share would lie in memory rather than in registers, for each call. */
   #admit(partition: AssignedPartition, plan: Plan, now: number): void {
     const { call, destinations, held, unwanted, skipReason, findings } = plan
     const { dispatcher, settler, budget, ledger, plans } = this.#parts
@@ -202,15 +214,8 @@ export class CallPlanner implements Planner {
       settler.skipRecord(work, call, skipReason)
       return
     }
-    // What no endpoint takes is put off as it lies there: it needs no body yet.
-    const putOff: { destination: DestinationRuntime; refusal: Refused }[] = []
-    const taken = destinations.filter((destination) => {
-      const { endpoints } = destination
-      if (destination.order || !canLieInRun(call) || !isRefusedByAll(endpoints, false, now)) return true
-      const refusal = settler.refusalOf(destination, deferralsOf(endpoints, false, 1, now))
-      if (refusal) putOff.push({ destination, refusal })
-      return refusal === null
-    })
+    const putOff = this.#putOff(call, destinations, now)
+    const taken = putOff === null ? destinations : without(destinations, putOff)
     let made: (Made | Unrenderable)[]
     try {
       made = requestsFor(call, taken)
@@ -224,21 +229,34 @@ export class CallPlanner implements Planner {
       if (reason === 'filtered') this.#parts.filterFaults.filtered(destination, fault)
       settler.skipUnwanted(work, destination, reason)
     }
-    for (const { destination, refusal } of putOff) settler.putOffCall(work, destination, refusal)
+    if (putOff) for (const { destination, refusal } of putOff) settler.putOffCall(work, destination, refusal)
     if (taken.length === 0) return
     const key = keyOf(record.key)
     const userIds = usersOf(call)
     const origin = work.place
-    taken.forEach((destination, index) => {
+    for (let index = 0; index < taken.length; index++) {
+      const destination = taken[index]!
       const its = made[index]!
       const delivery = newDelivery(call, userIds, destination, its, origin)
       if (its instanceof Unrenderable) {
         settler.unrenderable(work, key, delivery, its)
-        return
+        continue
       }
       budget.reserve(its.body.length)
       dispatcher.admit(new ActiveDelivery(delivery, work, destination, destination.endpoints, key, null, now))
-    })
+    }
+  }
+
+  /** For which of them the call is put off as it lies there, because no endpoint takes it: it needs no body yet. */
+  #putOff(call: AnalyticsCall, destinations: readonly DestinationRuntime[], now: number): PutOff[] | null {
+    let putOff: PutOff[] | null = null
+    for (const destination of destinations) {
+      const { endpoints } = destination
+      if (destination.order || !canLieInRun(call) || !isRefusedByAll(endpoints, false, now)) continue
+      const refusal = this.#parts.settler.refusalOf(destination, deferralsOf(endpoints, false, 1, now))
+      if (refusal) (putOff ??= []).push({ destination, refusal })
+    }
+    return putOff
   }
 }
 

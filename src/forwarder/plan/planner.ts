@@ -71,8 +71,10 @@ export function fullEndpoint(
 }
 
 /** Whether none of the endpoints takes anything at present. */
-export const isRefusedByAll = (endpoints: readonly EndpointQueue[], isRetry: boolean, now: number): boolean =>
-  endpoints.length > 0 && endpoints.every(({ admission }) => admission.refuses(isRetry, now) !== null)
+export function isRefusedByAll(endpoints: readonly EndpointQueue[], isRetry: boolean, now: number): boolean {
+  for (const { admission } of endpoints) if (admission.refuses(isRetry, now) === null) return false
+  return endpoints.length > 0
+}
 
 /** Defers `count` deliveries that all of the endpoints refuse. */
 export const deferralsOf = (

@@ -147,7 +147,7 @@ export class Dispatcher implements Deferring {
   admit(active: ActiveDelivery): void {
     this.#admitted++
     for (const endpoint of active.reserved) endpoint.admission.reserve(active)
-    if (this.#turns.enter(active)) this.#start(active)
+    if (this.#turns.enter(active)) this.#start(active, active.admittedAt)
   }
 
   /** Defers what is too much in lanes. */
@@ -261,14 +261,14 @@ export class Dispatcher implements Deferring {
 
   // A round, from its start to its end.
 
-  #start(active: ActiveDelivery): void {
+  #start(active: ActiveDelivery, now = steadyClock.now()): void {
     if (!active.work.partition.alive) {
       this.#releaseAll(active)
       this.#endUndecided(active, 'abandon')
       return
     }
     try {
-      this.#send(active)
+      this.#send(active, now)
     } catch (error) {
       // Planning comes before the first endpoint is offered anything.
       this.#releaseAll(active)
@@ -277,8 +277,7 @@ export class Dispatcher implements Deferring {
     }
   }
 
-  #send(active: ActiveDelivery): void {
-    const now = steadyClock.now()
+  #send(active: ActiveDelivery, now: number): void {
     const targets = targetsOf(active)
     if (targets.length > 0 && active.destination.pauseId !== null) {
       this.#releaseAll(active)

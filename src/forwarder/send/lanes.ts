@@ -48,7 +48,7 @@ export class Lanes<T extends LaneNode<T>> {
   /** Whether another delivery of its key is in flight or waits. */
   isBusy(delivery: T): boolean {
     const { key, isRetry } = delivery
-    return key !== null && !isRetry && this.#find(key, hashOf(key)) !== null
+    return key !== null && !isRetry && this.#lanes.size > 0 && this.#find(key, hashOf(key)) !== null
   }
 
   /**
