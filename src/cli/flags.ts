@@ -30,6 +30,13 @@ export function contentOf(file: string, flag: string): string {
 export const flagError = (flag: string, text: string, takes: string): PostriderError =>
   usageError(`${flag} is ${JSON.stringify(text)}; it takes ${takes}`)
 
+/** A rate per second, as `50` or `50/s`. Throws PostriderError 'usage'. */
+export function rateIn(text: string): number {
+  const rate = Number(/^(\d{1,6}(?:\.\d{1,3})?)(?:\/s)?$/.exec(text)?.[1] ?? 0)
+  if (rate > 0) return rate
+  throw flagError('--rate', text, 'a number per second, such as 50 or 50/s')
+}
+
 export const repeatable = (flags: string, description: string): Option =>
   new Option(flags, description).argParser((value: string, before: string[] | false = []) => {
     // The flag that takes all of it away was given first.

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { contentOf, namesOf, repeatable, usageError } from '../flags.ts'
+import { contentOf, namesOf, rateIn, repeatable, usageError } from '../flags.ts'
 import type { Field } from '../../operators/fields.ts'
 
 /** Fields whose flag has another name than theirs; with `!` before it, it means false. Null: the field has no flag. */
@@ -59,9 +59,6 @@ function numberIn(text: string): number {
   if (!/^\d{1,15}(\.\d{1,6})?$/.test(text)) throw new InvalidArgumentError('It takes a number.')
   return Number(text)
 }
-
-/** A number per second, as `50` or `50/s`: other commands take both. */
-const rateIn = (text: string): number => numberIn(text.replace(/\/s$/, ''))
 
 /** What a field's text says of null, which has a flag of its own. */
 const nullText = /[;.]? ?null (?:for ([^.;]+)|takes it away)\.?/i

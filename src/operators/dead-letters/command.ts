@@ -6,7 +6,7 @@ import { printable, table } from '../../cli/terminal.ts'
 import type { HeaderField } from '../../core/delivery/exchange.ts'
 import type { ShownExchange } from '../exchange.ts'
 import { fieldsOf } from '../fields.ts'
-import { addJobOptions, jobText, performReplay, rateIn } from '../replay/command.ts'
+import { addJobOptions, jobText, performReplay, type JobFlags } from '../replay/command.ts'
 import { textOf } from './dead-letters.ts'
 import { choiceShape, periodShape } from './filter.ts'
 import type { deadLetterGroupsSchema, deadLetterSummarySchema } from './operations.ts'
@@ -252,7 +252,7 @@ export const deadLetterReplayShape: CommandShape = {
       ...(status && { status }),
       ...(!isChosen && { all: true }),
     }
-    return () => ({ body: { deadLetters, since, until, rate: rateIn(options) } })
+    return () => ({ body: { deadLetters, since, until, rate: (options as JobFlags).rate } })
   },
   run: performReplay,
 }

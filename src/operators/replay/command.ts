@@ -1,7 +1,7 @@
 // What the commands of replays have beside their operations, and how they show it to people.
 import type { Command } from 'commander'
 import type { z } from 'zod'
-import { flagError, namesOf, repeatable, usageError } from '../../cli/flags.ts'
+import { namesOf, rateIn, repeatable, usageError } from '../../cli/flags.ts'
 import { io } from '../../cli/io.ts'
 import { performed, type Options, type CommandShape } from '../../cli/operations/operation-command.ts'
 import type { AskedOperation, CommandSession } from '../../cli/operations/session.ts'
@@ -146,8 +146,8 @@ function countTables({ days, partitions }: DryRun, kinds: readonly SentKind[]): 
   ]
 }
 
-interface JobFlags {
-  rate?: string
+export interface JobFlags {
+  rate?: number
   dryRun?: true
   detach?: true
   json?: true
@@ -163,17 +163,9 @@ export const jobText =
 
 export const addJobOptions = (command: Command): Command =>
   command
-    .option('--rate <count>', 'maximum number per second (50 or 50/s)')
+    .option('--rate <count>', 'maximum number per second (50 or 50/s)', rateIn)
     .option('--dry-run', 'say what would be sent, and send nothing')
     .option('--detach', 'leave the job to the consoles, and end')
-
-/** A rate per second, as `50` or `50/s`; undefined without one. Throws PostriderError 'usage'. */
-export function rateIn({ rate: text }: JobFlags): number | undefined {
-  if (text === undefined) return undefined
-  const rate = Number(/^(\d{1,6}(?:\.\d{1,3})?)(?:\/s)?$/.exec(text)?.[1] ?? 0)
-  if (rate > 0) return rate
-  throw flagError('--rate', text, 'a number per second, such as 50 or 50/s')
-}
 
 export async function performReplay(
   asked: AskedOperation,
@@ -276,7 +268,7 @@ export const replayShape: CommandShape = {
     const { only: given } = options as { only?: string[] }
     const isAll = given?.length === 1 && given[0]!.trim() === 'all'
     const only = isAll ? [...replayKinds] : namesOf('--only', given, replayKinds)
-    const body = { ...(only && { only }), rate: rateIn(options) }
+    const body = { ...(only && { only }), rate: (options as JobFlags).rate }
     return () => ({ body })
   },
   run: performReplay,

@@ -298,6 +298,12 @@ test('a destination is paused for a time or without an end, shown as such, and r
     assert.match(resumed, /^state +enabled$/m)
     assert.doesNotMatch(resumed, /^paused/m)
   }
+  const tooFast = await cli.run('destinations', 'resume', 'crm', '--rate', 'fast')
+  assert.equal(tooFast.status, 2)
+  assert.match(
+    tooFast.stderr,
+    /^postrider: --rate is "fast"; it takes a number per second, such as 50 or 50\/s$/m,
+  )
   const wrong = await cli.run('destinations', 'pause', 'crm', '--for', 'ever')
   assert.equal(wrong.status, 2)
   assert.match(wrong.stderr, /^postrider: --for: must be a duration such as 30m, 2h or 1d$/m)
