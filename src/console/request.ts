@@ -1,4 +1,5 @@
 import { type Readable, PassThrough } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../adapters/log.ts'
 import { checked, answerOf, RequestRefused } from '../operators/check.ts'
@@ -22,6 +23,11 @@ const listRate = 10 << 10
 const catchUpMs = 5_000
 /** And one that is answered all the same: the page around all others waits for it. */
 const shortCatchUpMs = 1_000
+
+/** How long after the last look a read that still waits has Kafka looked at again, in ms. */
+const lookEveryMs = 5_000
+/** And how long it may take though Kafka answers: one of its brokers may be away. */
+const readMs = 60_000
 
 export interface AnsweringOptions {
   services(): ConsoleServices | null
@@ -67,8 +73,8 @@ export async function answerRequest(
   if (refused) return send(reply, refused)
   const limit = typeof operation.limit === 'function' ? operation.limit(body) : operation.limit
   const end = limit ? options.running.begin(limit) : undefined
-  await actingAs(caller.name, async () => {
-    const answer = await operation.handle(
+  const handle = (signal: AbortSignal) =>
+    operation.handle(
       {
         caller,
         session: options.session,
@@ -82,13 +88,51 @@ export async function answerRequest(
         ifMatch: headers['if-match'] ?? null,
         idempotencyKey: textOf(headers['idempotency-key']),
         stopping,
-        gone,
+        gone: signal,
       },
       servicesFor(caller, found),
     )
+  await actingAs(caller.name, async () => {
+    const isRead = operation.method === 'GET'
+    const answer = await (isRead ? boundedRead(handle, gone, found.settings) : handle(gone))
     if ('status' in answer) send(reply, answer)
     else await answerAtLength(answer, operation, request, reply, { ...options, gone })
   }).finally(end)
+}
+
+/**
+ * A read waits for brokers that are away as long as it is let. Here it ends once they do not answer: with what the look at the
+ * settings' log throws. What has progress, and streams, only begin within.
+ */
+async function boundedRead<T>(
+  read: (signal: AbortSignal) => Promise<T>,
+  gone: AbortSignal,
+  settings: Pick<ConsoleServices['settings'], 'catchUp'>,
+): Promise<T> {
+  const [away, over] = [new AbortController(), new AbortController()]
+  const kafkaFails = untilKafkaFails(settings, over.signal)
+  try {
+    return await Promise.race([read(AbortSignal.any([gone, away.signal])), kafkaFails])
+  } catch (error) {
+    away.abort()
+    throw error
+  } finally {
+    over.abort()
+  }
+}
+
+async function untilKafkaFails(
+  settings: Pick<ConsoleServices['settings'], 'catchUp'>,
+  over: AbortSignal,
+): Promise<never> {
+  for (let waitedMs = 0; waitedMs < readMs; waitedMs += lookEveryMs) {
+    await delay(lookEveryMs, undefined, { signal: over, ref: false })
+    await settings.catchUp(AbortSignal.any([over, AbortSignal.timeout(catchUpMs)]))
+  }
+  throw new RequestRefused(
+    'unavailable',
+    `Kafka, or one of its brokers, did not answer within ${readMs / 1_000} s; nothing was changed, repeat the request`,
+  )
 }
 
 /** Answers with what may take as long as it needs. */

@@ -395,4 +395,14 @@ export const operators: readonly Mutation[] = [
       name: 'pages and screens whose names change with each call crowd out no event, of their source or of another',
     },
   },
+  {
+    id: 'a-read-that-waits-for-kafka-without-end',
+    file: 'src/console/request.ts',
+    find: "const isRead = operation.method === 'GET'",
+    replace: "const isRead = operation.method === 'PUT'",
+    test: {
+      file: 'adapters/http/console-server.test.ts',
+      name: 'a read goes on for as long as Kafka answers, and once it does not it is answered with 503, and is over',
+    },
+  },
 ]

@@ -3,11 +3,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { z } from 'zod'
+import { PostriderError } from '../../../src/errors.ts'
 import { openConsoleServer } from '../../../src/console/server.ts'
 import { operation } from '../../../src/operators/operation.ts'
 import type { ConsoleServices } from '../../../src/operators/services.ts'
 import { operations } from '../../../src/operators/operations.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { until } from '../../support/until.ts'
 
 /** Sends this and nothing more; resolves with all that comes, once the server has closed the connection. */
 async function answerTo(t: TestContext, port: number, text: string): Promise<string> {
@@ -97,6 +99,56 @@ test(
     // Were the stream waited for, this would take a minute.
     await server.close(60_000)
     assert.equal((await lines.read()).done, true)
+  },
+)
+
+test(
+  'a read goes on for as long as Kafka answers, and once it does not it is answered with 503, and is over',
+  { timeout: 60_000 },
+  async (t) => {
+    let looks = 0
+    let isAway = false
+    const ended = Promise.withResolvers<void>()
+    const read = operation({
+      id: 'read',
+      route: 'GET /read',
+      command: null,
+      role: 'reader',
+      summary: 'Waits for brokers',
+      success: { status: 200, description: 'Never.', schema: z.object({}) },
+      async handle({ gone }) {
+        await once(gone, 'abort')
+        ended.resolve()
+        return { status: 200, body: {} }
+      },
+    })
+    const catchUp = async () => {
+      looks++
+      if (isAway) throw new PostriderError('kafka_unavailable', 'no broker answers')
+    }
+    const server = await openConsoleServer({
+      port: 0,
+      host: '127.0.0.1',
+      token: 'token',
+      version: '1',
+      operations: [read],
+      services: () => ({ settings: { catchUp } }) as unknown as ConsoleServices,
+      counts: { request: () => {} },
+      log: silentLog,
+    })
+    t.after(() => server.close(0))
+    const headers = { authorization: 'Bearer token' }
+    const answered = fetch(`http://127.0.0.1:${server.port}/api/v1/read`, { headers })
+    // One look is before the read begins.
+    await until(() => looks === 2, 30_000, 'a look while it waits')
+    isAway = true
+    const response = await answered
+    assert.equal(response.status, 503)
+    const { code, message } = (await response.json()) as { code: string; message: string }
+    assert.equal(code, 'unavailable')
+    assert.match(message, /no broker answers/)
+    await ended.promise
+    assert.equal(looks, 3)
   },
 )
 
