@@ -48,11 +48,21 @@ export const login: readonly Mutation[] = [
   {
     id: 'a-token-that-no-receiver-takes-replaced-again-and-again',
     file: 'src/adapters/webhook/token-source.ts',
-    find: 'if (isUnproven) return false',
+    find: 'if (isDoubted) return false',
     replace: '',
     test: {
       file: oauth,
       name: 'a second 401 is final, and a receiver that refuses every token has one replaced, not one for each request',
+    },
+  },
+  {
+    id: 'a-token-revoked-unused-taken-for-a-receiver-that-takes-none',
+    file: 'src/core/login/token-life.ts',
+    find: '    problem: null,\n    isDoubted: false,\n  }\n}',
+    replace: '    problem: null,\n    isDoubted: true,\n  }\n}',
+    test: {
+      file: 'adapters/webhook/oauth.test.ts',
+      name: 'a token that replaced a refused one and was revoked before it was used is replaced, too',
     },
   },
   {

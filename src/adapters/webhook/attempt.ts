@@ -33,6 +33,8 @@ export interface AttemptOwner {
   restart(attempt: HttpAttempt): void
   /** Its token was refused: whether it is worth another try with another one. */
   mayLogInAgain(token: string): boolean
+  /** So was the other one. */
+  refusedAgain(token: string): void
   /** Sends the attempt once more, with another token. */
   logInAgain(attempt: HttpAttempt, reusable: boolean): void
   /** What went out in the attempt, which was sent. @param fields of the response; null without one */
@@ -209,8 +211,11 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
    */
   #logsInAgain(reusable: boolean): boolean {
     const { token } = this
-    if (this.#status !== refusedStatus || token === null || this.#isLoggedInAgain || this.#settled)
+    if (this.#status !== refusedStatus || token === null || this.#settled) return false
+    if (this.#isLoggedInAgain) {
+      this.#owner.refusedAgain(token)
       return false
+    }
     if (!this.#owner.mayLogInAgain(token)) return false
     if (this.#sink.sendAgain?.('token') === false) {
       this.fail('no_token', 'the token was refused (401), and the request may not be sent again')

@@ -118,6 +118,10 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     return this.login !== null && this.login.refused(token)
   }
 
+  refusedAgain(token: string): void {
+    this.login!.refusedAgain(token)
+  }
+
   logInAgain(attempt: HttpAttempt, reusable: boolean): void {
     const connection = attempt.connection!
     attempt.connection = null

@@ -3,6 +3,7 @@ import { clientLogin, refusalIn, tokenForm, tokenIn } from '../../core/login/cli
 import {
   noToken,
   tokenAfter,
+  tokenDoubted,
   tokenFailed,
   tokenGot,
   tokenPhases,
@@ -111,11 +112,16 @@ export class TokenSource implements EndpointLogin {
    * the first has it replaced.
    */
   refused(token: string): boolean {
-    const { phase, token: present, isUnproven } = this.#life
+    const { phase, token: present, isDoubted } = this.#life
     if (token !== present) return tokenPhases[phase].requests !== 'deferred'
-    if (isUnproven) return false
+    if (isDoubted) return false
     this.#become(tokenAfter(this.#life, 'refused'))
     return true
+  }
+
+  /** A receiver refused it in a request that had it in place of another one. */
+  refusedAgain(token: string): void {
+    if (token === this.#life.token) this.#life = tokenDoubted(this.#life)
   }
 
   /** Something other than a refusal came back for it. */

@@ -55,10 +55,11 @@ export interface TokenLife {
   /** Why the last one could not be had, in one line for people; null after one that was. */
   readonly problem: string | null
   /**
-   * It was asked for because the one before was refused, and nothing has shown since that it is taken: if this one is
-   * refused, too, a third would be.
+   * It was refused in a request that had it in place of another refused one: a third would be refused as well, until one
+   * is due. A token that replaced a refused one and was not used since may have been revoked meanwhile: its first refusal
+   * says nothing of the receiver.
    */
-  readonly isUnproven: boolean
+  readonly isDoubted: boolean
 }
 
 export const noToken: TokenLife = {
@@ -68,7 +69,7 @@ export const noToken: TokenLife = {
   dueAt: Infinity,
   failures: 0,
   problem: null,
-  isUnproven: false,
+  isDoubted: false,
 }
 
 /** Of a token's life, what has passed when the next one is asked for. */
@@ -84,13 +85,12 @@ const maxAskedMs = 5 * 60_000
 /** The life after an event without more to it. */
 export function tokenAfter(life: TokenLife, event: Exclude<TokenLifeEvent, 'got' | 'failed'>): TokenLife {
   const phase = stateAfter(tokenTransitions, life.phase, event)
-  const isTheSameNeed = event === 'lapsed' || life.phase === 'failing'
   return {
     ...life,
     phase,
     token: tokenPhases[phase].requests === 'go' ? life.token : null,
     dueAt: phase === 'failing' ? life.dueAt : Infinity,
-    isUnproven: event === 'refused' || (isTheSameNeed && life.isUnproven),
+    isDoubted: false,
   }
 }
 
@@ -112,7 +112,7 @@ export function tokenGot(
     dueAt: askedAt + lives * renewedAfter,
     failures: 0,
     problem: null,
-    isUnproven: life.isUnproven,
+    isDoubted: false,
   }
 }
 
@@ -143,4 +143,7 @@ export const retryMs = (failures: number, chance: number): number =>
 
 /** Something other than a refusal came back for it. */
 export const tokenProven = (life: TokenLife): TokenLife =>
-  life.isUnproven ? { ...life, isUnproven: false } : life
+  life.isDoubted ? { ...life, isDoubted: false } : life
+
+/** It was refused in a request that had it in place of another refused one. */
+export const tokenDoubted = (life: TokenLife): TokenLife => ({ ...life, isDoubted: true })

@@ -118,6 +118,21 @@ test('a refused request is not sent again where it may not go, and is no failure
   assert.equal(receiver.requests.length, 1)
 })
 
+test('a token that replaced a refused one and was revoked before it was used is replaced, too', async (t) => {
+  const provider = await startOidcProvider(t)
+  const { receiver, endpoint } = await open(t, provider.login)
+  receiver.answer({ status: 401 })
+  // It may not go out again, so nobody uses the token that it has got.
+  await new Promise((resolve) =>
+    endpoint.send(requestOf(), { onOutcome: resolve, sendAgain: (why) => why !== 'token' }),
+  )
+  await until(() => provider.issued.length === 2 && endpoint.login!.isReady)
+  const [, revoked] = provider.issued
+  receiver.answer(({ headers }) => ({ status: headers.authorization === `Bearer ${revoked}` ? 401 : 200 }))
+  assert.equal((await send(endpoint)).kind, 'success')
+  assert.equal(provider.asked(), 3)
+})
+
 test('while no token is to be had nothing is sent; it is asked for again by itself, and not by each request', async (t) => {
   const provider = await startOidcProvider(t)
   await provider.stop()

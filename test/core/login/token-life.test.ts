@@ -4,6 +4,7 @@ import {
   noToken,
   retryMs,
   tokenAfter,
+  tokenDoubted,
   tokenFailed,
   tokenGot,
   tokenPhases,
@@ -78,14 +79,14 @@ test('what cannot be had is asked for again after one second, then two, and so o
   assert.equal(led('wanted', 'failed', 'due', 'got').failures, 0)
 })
 
-test('a token that replaces a refused one is unproven until it was taken, or until the next one is due', () => {
+test('a token in doubt is so until it was taken, or until the next one is due', () => {
   const replaced = led('wanted', 'got', 'refused', 'got')
-  assert.equal(led('wanted', 'got').isUnproven, false)
-  assert.equal(replaced.isUnproven, true)
-  assert.equal(tokenProven(replaced).isUnproven, false)
-  assert.equal(step(step(replaced, 'due'), 'got').isUnproven, false)
-  // That it could not be had at first changes nothing.
-  assert.equal(led('wanted', 'got', 'refused', 'failed', 'due', 'got').isUnproven, true)
+  assert.equal(replaced.isDoubted, false)
+  const doubted = tokenDoubted(replaced)
+  assert.equal(doubted.isDoubted, true)
+  assert.equal(tokenProven(doubted).isDoubted, false)
+  assert.equal(step(step(doubted, 'due'), 'got').isDoubted, false)
+  assert.equal(step(step(step(doubted, 'lapsed'), 'wanted'), 'got').isDoubted, false)
 })
 
 test('a token that ends while the next one cannot be had leaves the time at which that is asked for again', () => {
