@@ -107,6 +107,14 @@ test('a hundred sharing an endpoint that answers 503 to what is too much send it
   assert.ok(arrived <= 2.5 * 50, `${arrived} requests a second`)
 })
 
+test('one alone at an endpoint that answers 503 to what is too much sends it few requests in vain', () => {
+  for (const queue of [50, 10]) {
+    const { arrived, succeeded } = share(1, 200, 50, { queue, status: 503, retryAfterMs: null })
+    assert.ok(succeeded >= 0.95 * 50, `${succeeded} a second`)
+    assert.ok(arrived <= 1.2 * 50, `${arrived} requests a second`)
+  }
+})
+
 test('the part of its group that a process takes is that of its partitions, and one partition while it has none', async () => {
   let owned = 0
   let asked = 0

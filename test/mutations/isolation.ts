@@ -482,4 +482,14 @@ export const isolation: readonly Mutation[] = [
       name: 'a condition that takes too long all the same holds its own destination alone, until it is changed',
     },
   },
+  {
+    id: 'a-full-endpoint-taken-for-one-that-is-away',
+    file: 'src/core/pacing/endpoint-pace.ts',
+    find: 'if (this.#isRefusing && round',
+    replace: 'if (!this.#isRefusing && round',
+    test: {
+      file: 'forwarder/shared-endpoints.test.ts',
+      name: 'one alone at an endpoint that answers 503 to what is too much sends it few requests in vain',
+    },
+  },
 ]

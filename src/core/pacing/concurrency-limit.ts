@@ -102,6 +102,8 @@ const overloadSign = 1 / 4
 const maxRestMs = 10_000
 /** A share of 503 up to this one says nothing of how many requests there are. */
 const seldom = 0.1
+/** A round trip of this many times the shortest one has queued. */
+const queuedTimes = 3
 /** The answers that it is the share of, about. */
 const shareMemory = 64
 /** How long a turn is, in ms, of members that share an endpoint for which one request of each at a time is too many. */
@@ -129,6 +131,8 @@ export class ConcurrencyLimit {
   #restsUntil = -Infinity
   #phase: LimitPhase = 'rising'
   #shortest = Infinity
+  /** The shortest round trip of all, not only of windows, since the one above was measured. */
+  #least = Infinity
   /** Of the last window. */
   #roundTripMs = 1_000
   /** Windows since the shortest round trip was measured. */
@@ -190,6 +194,7 @@ export class ConcurrencyLimit {
 
   /** A request succeeded: a failure's round trip says nothing. `inFlight` counts it. */
   answered(roundTripMs: number, inFlight: number, now: number): void {
+    this.#least = Math.min(this.#least, roundTripMs)
     this.#sum += roundTripMs
     this.#squares += roundTripMs * roundTripMs
     this.#count++
@@ -235,6 +240,14 @@ export class ConcurrencyLimit {
     this.#restIfLowest(Math.min(windowMs / this.#group.share, maxRestMs), now)
   }
 
+  /**
+   * 503 in a row opened the breaker, and what was on the wire then succeeded after that: it is not away. Where it took much
+   * longer than another one did, it had queued, and there were too many; else the server may be ill.
+   */
+  crowded(roundTripMs: number, now: number): void {
+    if (roundTripMs > queuedTimes * this.#least) this.#backOff(this.#bounds.min, now - roundTripMs, now)
+  }
+
   /** @param least as far as it is halved at most */
   #backOff(least: number, sentAt: number, now: number): void {
     if (sentAt <= this.#backedOffAt) return
@@ -275,17 +288,21 @@ export class ConcurrencyLimit {
     else this.#raiseThreshold(now)
     const before = this.#limit
     this.#apply(event, roundTripMs)
-    if (this.#unavailable > seldom) this.#yieldFrom(before, now)
+    if (this.#unavailable > seldom) this.#yieldFrom(before, event === 'many', now)
     this.#windowStart = now
     // A window has to see answers to what was sent within it.
     this.#windowMs = Math.max(windowMs, roundTripMs)
     this.#forgetWindow()
   }
 
-  /** Many answers are 503: from `before`, it may grow the less the more they are, or falls, to where the group starts. */
-  #yieldFrom(before: number, now: number): void {
+  /**
+   * Many answers are 503: from `before`, it may grow the less the more they are, or falls. Where what is answered queues, there
+   * are too many, and it falls as far as it takes; else to where the group starts, for the server may be ill.
+   */
+  #yieldFrom(before: number, isQueueing: boolean, now: number): void {
     const factor = Math.max(1 / 2, growth - this.#unavailable)
-    const most = Math.max(this.#start, factor < 1 ? Math.floor(before * factor) : Math.ceil(before * factor))
+    const least = isQueueing ? this.#bounds.min : this.#start
+    const most = Math.max(least, factor < 1 ? Math.floor(before * factor) : Math.ceil(before * factor))
     if (this.#limit > most) this.#limit = most
     if (factor >= 1) return
     this.#threshold = Math.min(this.#threshold, this.#limit)
@@ -371,6 +388,7 @@ export class ConcurrencyLimit {
         break
       case 'measured':
         this.#shortest = roundTripMs
+        this.#least = roundTripMs
         this.#age = 0
     }
   }

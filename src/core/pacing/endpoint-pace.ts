@@ -167,6 +167,8 @@ export class EndpointPace {
    * it was sent: what was on the wire when the breaker opened says nothing about its probes.
    */
   #round = 0
+  /** The breaker was opened by 503. */
+  #isRefusing = false
   /** Requests of this round that are in flight. */
   #onWire = 0
   /** How many of those there may be, beside the limit; infinite while the breaker is closed. */
@@ -248,7 +250,10 @@ export class EndpointPace {
     if (isRetry && !succeeded) this.#budget.retryFailed(now)
     const limits = kind === 'timeout' && this.#limit.isLowest ? this.#lowestLimits : this.#breakerLimits
     if (!succeeded) this.#own.failed(durationMs)
-    if (succeeded) this.#limit.answered(durationMs, inFlight, now)
+    if (succeeded) {
+      this.#limit.answered(durationMs, inFlight, now)
+      if (this.#isRefusing && round !== this.#round) this.#limit.crowded(durationMs, now)
+    }
     // What fails as a probe is away, however little it gets.
     else if (phases[this.#breaker.phase].work !== 'deferred') {
       const sentAt = now - durationMs
@@ -260,8 +265,11 @@ export class EndpointPace {
     }
     if (round === this.#round) this.#onWire--
     // A pause that is asked for holds whenever it is asked for.
-    if (round === this.#round || event === 'busy')
+    if (round === this.#round || event === 'busy') {
+      const before = this.#breaker.phase
       this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, limits), now)
+      if (this.#breaker.phase !== before) this.#isRefusing = this.#breaker.phase === 'open' && status === 503
+    }
   }
 
   /** Whether a delivery that was never attempted may be, although the breaker is open. */
