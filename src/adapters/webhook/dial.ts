@@ -1,6 +1,12 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import type { LookupAddress } from 'node:dns'
-import { connect as connectSecurely, TLSSocket, type ConnectionOptions, type SecureContext } from 'node:tls'
+import {
+  connect as connectSecurely,
+  createSecureContext,
+  TLSSocket,
+  type ConnectionOptions,
+  type SecureContext,
+} from 'node:tls'
 import { hostOf } from './address-guard.ts'
 import { ClosedByServer } from './response.ts'
 
@@ -103,9 +109,12 @@ export function secureOptions(
     // Without the dot that ends an absolute name (RFC 6066, 3).
     ...(isIP(host) === 0 && { servername: host.replace(/\.$/, '') }),
     ...(session && { session }),
-    ...(secureContext && { secureContext }),
+    secureContext: secureContext ?? (nodesOwnRoots ??= createSecureContext()),
   }
 }
+
+/** Without it Node would make one for each connection. */
+let nodesOwnRoots: SecureContext | undefined
 
 /** Of an origin, also where it is its scheme's own. */
 export const portOf = ({ protocol, port }: URL): number =>
