@@ -117,7 +117,8 @@ export class MailQueue {
       if (!next) return ended()
       const alert = this.#options.alerts().find((each) => each.id === id)
       if (!alert) {
-        // It was removed or disabled meanwhile: nobody misses it.
+        // It was removed or disabled meanwhile, or MAIL_TO is not set any more.
+        log.info(`a mail that waited is not sent, for nobody is to get it now: ${subjectOf(next.call)}`)
         this.#done(next, id)
         continue
       }
