@@ -49,14 +49,17 @@ export class Deadlines {
   }
 
   readonly #expire = () => {
-    this.#timer = null
     const now = performance.now()
-    while (this.#head !== null && this.#head.expiresAt <= now) {
-      const entry = this.#head
-      this.remove(entry)
-      entry.expire()
+    try {
+      while (this.#head !== null && this.#head.expiresAt <= now) {
+        const entry = this.#head
+        this.remove(entry)
+        entry.expire()
+      }
+    } finally {
+      // Not before: `expire` may add entries, and those that are left expire earlier.
+      this.#timer = null
+      if (this.#head !== null) this.#arm(this.#head.expiresAt - performance.now())
     }
-    // `expire` may have added entries, and with the first one a timer.
-    if (this.#head !== null && this.#timer === null) this.#arm(this.#head.expiresAt - performance.now())
   }
 }

@@ -4,6 +4,7 @@ import { test, type TestContext } from 'node:test'
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { LookupFunction } from 'node:net'
+import { Deadlines } from '../../../src/adapters/webhook/deadlines.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
@@ -111,6 +112,25 @@ test('each of many requests has its own deadline', async (t) => {
   }
   for (const outcome of await Promise.all(outcomes)) assertTimedOut(outcome)
   for (const outcome of await Promise.all(fine)) assert.equal(outcome.kind, 'success')
+})
+
+test('an attempt that begins as another one times out puts off the deadline of none', async () => {
+  const deadlines = new Deadlines()
+  const startedAt = performance.now()
+  const expired: string[] = []
+  const entry = (name: string, withinMs: number, then = () => {}) => ({
+    ...{ earlier: null, later: null, expiresAt: startedAt + withinMs },
+    expire() {
+      expired.push(name)
+      then()
+    },
+  })
+  const next = entry('next', 600_000)
+  deadlines.add(entry('first', 10, () => deadlines.add(next)))
+  deadlines.add(entry('second', 100))
+  await until(() => expired.length === 2)
+  assert.deepEqual(expired, ['first', 'second'])
+  deadlines.remove(next)
 })
 
 test('an answer that arrived in time counts, even if this process was frozen until after the deadline', async (t) => {
