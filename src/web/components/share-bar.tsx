@@ -14,27 +14,42 @@ export interface Share {
   href?: string
 }
 
-/** One bar of parts that add up, and below it what each part is. */
-export function ShareBar({ label, parts }: { label: string; parts: readonly Share[] }) {
-  const total = parts.reduce((sum, { count }) => sum + (count ?? 0), 0)
+/** One bar of parts that add up. */
+export function Bar({ parts }: { parts: readonly Pick<Share, 'name' | 'count' | 'tone'>[] }) {
+  const total = totalOf(parts)
   let from = 0
   return (
+    <svg class="share-bar" viewBox="0 0 1000 12" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="bar-track" width="1000" height="12" />
+      {parts.map(({ name, count, tone }) => {
+        if (!count) return null
+        // What is there can be seen, however little it is.
+        const width = Math.max(3, (count / total) * 1_000)
+        const x = Math.min(from, 1_000 - width)
+        from = x + width
+        return <rect key={name} class={`share share-${tone}`} x={x} width={width} height="12" />
+      })}
+    </svg>
+  )
+}
+
+export const totalOf = (parts: readonly Pick<Share, 'count'>[]): number =>
+  parts.reduce((sum, { count }) => sum + (count ?? 0), 0)
+
+export const Mark = ({ tone }: Pick<Share, 'tone'>) => (
+  <span class={`share-mark share-${tone}`} aria-hidden="true" />
+)
+
+/** The bar, and below it what each part is. */
+export function ShareBar({ label, parts }: { label: string; parts: readonly Share[] }) {
+  const total = totalOf(parts)
+  return (
     <>
-      <svg class="share-bar" viewBox="0 0 1000 12" preserveAspectRatio="none" aria-hidden="true">
-        <rect class="bar-track" width="1000" height="12" />
-        {parts.map(({ name, count, tone }) => {
-          if (!count) return null
-          // What is there can be seen, however little it is.
-          const width = Math.max(3, (count / total) * 1_000)
-          const x = Math.min(from, 1_000 - width)
-          from = x + width
-          return <rect key={name} class={`share share-${tone}`} x={x} width={width} height="12" />
-        })}
-      </svg>
+      <Bar parts={parts} />
       <ul class="shares" aria-label={label}>
         {parts.map(({ name, count, why, tone, note, href }) => (
           <li key={name} class={count === 0 ? 'is-none' : ''}>
-            <span class={`share-mark share-${tone}`} aria-hidden="true" />
+            <Mark tone={tone} />
             <div>
               <p class="share-name">{href !== undefined && count ? <a href={href}>{name}</a> : name}</p>
               <p class={tone === 'bad' && count ? 'path-count is-bad' : 'path-count'}>

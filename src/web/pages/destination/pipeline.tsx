@@ -6,6 +6,7 @@ import type { StatsAnswer, DestinationAnswer, DestinationNowAnswer } from '../..
 import { attemptsLink, deadLettersLink } from '../../components/figure-links.ts'
 import { countText, wordsOf, compactText, msText, percentText } from '../../components/figures.ts'
 import { NotKnown, NoValue } from '../../components/notices.tsx'
+import { Bar, Mark, totalOf } from '../../components/share-bar.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Badge, Figure, HealthBadge } from '../../components/text.tsx'
 import { now as clock, Ago } from '../../components/time.tsx'
@@ -73,13 +74,14 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
       ),
     },
   ]
+  const parts = [...stages]
+  const total = totalOf(parts)
   const released = Object.values(totals.releaseReasons).reduce((sum, count) => sum + count, 0)
   if (released > 0)
     stages.push({
-      ...{ name: 'Not waited for', count: released, tone: 'warn' },
+      ...{ name: notWaitedFor, count: released, tone: 'warn' },
       ...{ note: 'later calls of their users may overtake them', reasons: totals.releaseReasons },
     })
-  const most = Math.max(1, ...stages.map(({ count }) => count ?? 0))
   return (
     <section class="card pipeline" aria-labelledby="pipeline">
       <h2 id="pipeline" class="hidden">
@@ -96,46 +98,58 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
         {sentAgain > 0 && <Incoming name="Sent again" count={sentAgain} />}
         {waitedBefore !== null && waitedBefore > 0 && <Incoming name="Waited before" count={waitedBefore} />}
       </div>
-      <ul class="pipeline-out" aria-label="What became of them">
-        {stages.map(({ name, href, count, tone, note, reasons = {}, hrefOf }) => (
-          <li key={name} class={count === 0 ? 'is-none' : ''}>
-            <span class="pipeline-name">{name}</span>
-            <Bar share={(count ?? 0) / most} tone={tone} />
-            <span
-              class={name === 'Unaccounted' && (count ?? 0) > 0 ? 'pipeline-count is-bad' : 'pipeline-count'}
-            >
-              {count === null ? (
-                <NotKnown why={notCounted} />
-              ) : (
-                <Figure href={count > 0 ? href : undefined} what={name}>
-                  {countText(count)}
-                </Figure>
-              )}
-            </span>
-            <span class="pipeline-note">
-              {count === null || count === 0
-                ? ''
-                : Object.keys(reasons).length > 0
-                  ? Object.entries(reasons)
-                      .toSorted(([, a], [, b]) => b - a)
-                      .map(([reason, each], index) => (
-                        <Fragment key={reason}>
-                          {index > 0 && ', '}
-                          <Figure href={hrefOf?.(reason)} what={`${name}: ${wordsOf(reason)}`}>
-                            {countText(each)}
-                          </Figure>{' '}
-                          {wordsOf(reason)}
-                        </Fragment>
-                      ))
-                  : note}
-            </span>
-          </li>
-        ))}
-      </ul>
+      <div class="pipeline-out">
+        <Bar parts={parts} />
+        <ul aria-label="What became of them">
+          {stages.map(({ name, href, count, tone, note, reasons = {}, hrefOf }) => (
+            <li key={name} class={count === 0 ? 'is-none' : ''}>
+              <span class="pipeline-name">
+                <Mark tone={tone} />
+                {name}
+              </span>
+              <span
+                class={
+                  name === 'Unaccounted' && (count ?? 0) > 0 ? 'pipeline-count is-bad' : 'pipeline-count'
+                }
+              >
+                {count === null ? (
+                  <NotKnown why={notCounted} />
+                ) : (
+                  <Figure href={count > 0 ? href : undefined} what={name}>
+                    {countText(count)}
+                  </Figure>
+                )}
+              </span>
+              <span class="pipeline-share">
+                {count && total > 0 && name !== notWaitedFor ? percentText(count / total) : ''}
+              </span>
+              <span class="pipeline-note">
+                {count === null || count === 0
+                  ? ''
+                  : Object.keys(reasons).length > 0
+                    ? Object.entries(reasons)
+                        .toSorted(([, a], [, b]) => b - a)
+                        .map(([reason, each], index) => (
+                          <Fragment key={reason}>
+                            {index > 0 && ', '}
+                            <Figure href={hrefOf?.(reason)} what={`${name}: ${wordsOf(reason)}`}>
+                              {countText(each)}
+                            </Figure>{' '}
+                            {wordsOf(reason)}
+                          </Fragment>
+                        ))
+                    : note}
+              </span>
+            </li>
+          ))}
+        </ul>
+      </div>
     </section>
   )
 }
 
+/** Of those above. */
+const notWaitedFor = 'Not waited for'
 const notCounted = 'What waits in the retry tiers could not be counted, or it moves'
 
 function Incoming({ name, count }: { name: string; count: number }) {
@@ -144,15 +158,6 @@ function Incoming({ name, count }: { name: string; count: number }) {
       <p class="faint">{name}</p>
       <p class="path-count">{countText(count)}</p>
     </div>
-  )
-}
-
-function Bar({ share, tone }: { share: number; tone: Stage['tone'] }) {
-  return (
-    <svg class={`bar bar-${tone}`} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-      <rect class="bar-track" width="100" height="8" />
-      {share > 0 && <rect class="bar-value" width={Math.max(0.5, share * 100)} height="8" />}
-    </svg>
   )
 }
 
