@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { ApiFailure, request } from '../../api/request.ts'
 import type { AlertAnswers } from '../../api/routes.ts'
@@ -23,6 +24,47 @@ export function useTest() {
     }
   }
   return { state, run: (body: AlertTest) => void test(body) }
+}
+
+interface AlertFormProps {
+  /** What is tested as it stands in the form. */
+  given: AlertTest
+  isGiven: boolean
+  canTest?: boolean
+  /** Rejects with ApiFailure, which is shown. */
+  save: () => Promise<void>
+  children: ComponentChildren
+}
+
+/** Fields, Test and Save, and below what came of either. */
+export function AlertForm({ given, isGiven, canTest = true, save, children }: AlertFormProps) {
+  const [failure, setFailure] = useState<ApiFailure | null>(null)
+  const { state, run } = useTest()
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setFailure(null)
+    try {
+      await save()
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error
+      setFailure(error)
+    }
+  }
+  return (
+    <form onSubmit={submit}>
+      {children}
+      <div class="form-buttons">
+        <button type="button" class="button" disabled={!isGiven || !canTest} onClick={() => run(given)}>
+          Test
+        </button>
+        <button type="submit" class="button button-primary" disabled={!isGiven}>
+          Save
+        </button>
+      </div>
+      {failure && <Failure failure={failure} />}
+      <Answers state={state} />
+    </form>
+  )
 }
 
 export function Answers({ state }: { state: TestState }) {

@@ -2,16 +2,16 @@ import { useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { alertKindNames, alertKinds, type AlertKind } from '../../../core/operational/alert-kinds.ts'
 import { useLive } from '../../api/live.ts'
-import { ApiFailure, request } from '../../api/request.ts'
+import { request } from '../../api/request.ts'
 import type { AlertsAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { Choice, TextField } from '../../components/fields.tsx'
-import { Empty, Failure, say } from '../../components/notices.tsx'
+import { Empty, say } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Badge, CopyAsCurl } from '../../components/text.tsx'
 import { Loaded } from '../../components/views.tsx'
-import { Answers, useTest } from './alert-test.tsx'
+import { AlertForm } from './alert-test.tsx'
 import { ByMail, MailAlerts, type MailServer } from './mail-alerts.tsx'
 import { SystemTabs } from './system-tabs.tsx'
 
@@ -131,40 +131,16 @@ function Add({ mail, done }: { mail: MailServer; done: () => void }) {
 function ByService({ kind, done }: { kind: AlertKind; done: () => void }) {
   const { needs, label, hint, name } = alertKinds[kind]
   const [value, setValue] = useState('')
-  const [failure, setFailure] = useState<ApiFailure | null>(null)
-  const { state, run } = useTest()
   const given = { kind, [needs]: value.trim() }
-  const isGiven = value.trim() !== ''
   const save = async () => {
-    setFailure(null)
-    try {
-      await request('POST /alerts', { body: given })
-      say(`Operational events are sent to ${name}`)
-      setValue('')
-      done()
-    } catch (error) {
-      if (!(error instanceof ApiFailure)) throw error
-      setFailure(error)
-    }
+    await request('POST /alerts', { body: given })
+    say(`Operational events are sent to ${name}`)
+    setValue('')
+    done()
   }
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        void save()
-      }}
-    >
+    <AlertForm given={given} isGiven={value.trim() !== ''} save={save}>
       <TextField label={label} hint={hint} value={value} change={setValue} />
-      <div class="form-buttons">
-        <button type="button" class="button" disabled={!isGiven} onClick={() => run(given)}>
-          Test
-        </button>
-        <button type="submit" class="button button-primary" disabled={!isGiven}>
-          Save
-        </button>
-      </div>
-      {failure && <Failure failure={failure} />}
-      <Answers state={state} />
-    </form>
+    </AlertForm>
   )
 }

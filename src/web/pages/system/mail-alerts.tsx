@@ -1,15 +1,15 @@
 // Alerts by mail: who gets them is set here, the server and its login are not.
 import { useState } from 'preact/hooks'
 import { incidentEvents } from '../../../core/operational/alert-kinds.ts'
-import { ApiFailure, request } from '../../api/request.ts'
+import { request } from '../../api/request.ts'
 import type { AlertsAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { ActionDialog } from '../../components/dialog.tsx'
 import { Checkbox, Choice, TextField } from '../../components/fields.tsx'
-import { Failure, Note, say } from '../../components/notices.tsx'
+import { Note, say } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { Badge } from '../../components/text.tsx'
-import { Answers, useTest } from './alert-test.tsx'
+import { AlertForm, Answers, useTest } from './alert-test.tsx'
 
 type MailAlert = AlertsAnswer['mails'][number]
 export type MailServer = AlertsAnswer['mail']
@@ -75,30 +75,16 @@ const newDraft: Drafted = { name: 'Mail', addresses: '', wanted: 'all' }
 /** One more that gets mails. */
 export function ByMail({ mail, done }: { mail: MailServer; done: () => void }) {
   const [draft, setDraft] = useState(newDraft)
-  const [failure, setFailure] = useState<ApiFailure | null>(null)
-  const { state, run } = useTest()
   const to = addressesIn(draft.addresses)
   const save = async () => {
-    setFailure(null)
-    try {
-      const events = eventsOf(draft.wanted)
-      await request('POST /alerts', { body: { kind: 'mail', to, name: draft.name, events } })
-      say(`Operational events are mailed to ${to.join(', ')}`)
-      setDraft(newDraft)
-      done()
-    } catch (error) {
-      if (!(error instanceof ApiFailure)) throw error
-      setFailure(error)
-    }
+    const events = eventsOf(draft.wanted)
+    await request('POST /alerts', { body: { kind: 'mail', to, name: draft.name, events } })
+    say(`Operational events are mailed to ${to.join(', ')}`)
+    setDraft(newDraft)
+    done()
   }
   return (
-    <form
-      class="section"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void save()
-      }}
-    >
+    <AlertForm given={{ kind: 'mail', to }} isGiven={to.length > 0} canTest={mail !== null} save={save}>
       {mail === null && (
         <Note tone="warn">
           This console has no mail server: set <code>MAIL_SMTP_URL</code> and <code>MAIL_FROM</code>, and
@@ -106,22 +92,7 @@ export function ByMail({ mail, done }: { mail: MailServer; done: () => void }) {
         </Note>
       )}
       <DraftFields draft={draft} change={setDraft} />
-      <div class="form-buttons">
-        <button
-          type="button"
-          class="button"
-          disabled={to.length === 0 || mail === null}
-          onClick={() => run({ kind: 'mail', to })}
-        >
-          Test
-        </button>
-        <button type="submit" class="button button-primary" disabled={to.length === 0}>
-          Save
-        </button>
-      </div>
-      {failure && <Failure failure={failure} />}
-      <Answers state={state} />
-    </form>
+    </AlertForm>
   )
 }
 
