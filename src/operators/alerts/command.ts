@@ -21,10 +21,10 @@ export const alertShapes: Readonly<Record<string, CommandShape>> = {
         ...[id, printable(name), enabled ? 'enabled' : 'disabled', to!.join(', ')],
         events?.join(', ') ?? 'all',
       ])
+      const isNobody = rows.length === 0 && mailRows.length === 0
       return [
-        rows.length === 0
-          ? 'no destination gets operational events; `postrider alerts create` adds one'
-          : table(['ID', 'NAME', 'STATE', 'HOST', 'EVENTS'], rows),
+        ...(isNobody ? ['no destination gets operational events; `postrider alerts create` adds one'] : []),
+        ...(rows.length === 0 ? [] : [table(['ID', 'NAME', 'STATE', 'HOST', 'EVENTS'], rows)]),
         ...(mailRows.length === 0 ? [] : [table(['BY MAIL', 'NAME', 'STATE', 'TO', 'EVENTS'], mailRows)]),
         serverText(mail),
       ].join('\n\n')
@@ -34,7 +34,7 @@ export const alertShapes: Readonly<Record<string, CommandShape>> = {
     text: ({ id, to }: z.output<typeof alertSchema>) =>
       to === null
         ? `operational events are sent to ${id}; \`postrider alerts test --id ${id}\` tries it`
-        : `operational events are mailed to ${to.join(', ')}; \`postrider alerts test --kind mail --id ${id}\` tries it`,
+        : `consoles with MAIL_SMTP_URL mail operational events to ${to.join(', ')}; there \`postrider alerts test --kind mail --id ${id}\` tries it`,
   },
   removeMailAlert: { text: ({ id }: { id: string }) => `alert "${id}" by mail is removed` },
   testAlert: {
