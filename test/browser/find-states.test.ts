@@ -128,7 +128,7 @@ test('what is held, suppressed, erased or there twice, in the console', async (t
       assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
       await assertAccessible(page)
       await list.getByText('18 steps').first().click()
-      assert.equal(await list.getByText(/answered 503/).count(), 9)
+      await until(async () => (await list.getByText(/answered 503/).count()) === 9)
     },
   )
 })

@@ -164,6 +164,8 @@ export async function deploy(
     secrets,
     settings,
     async destination({ id = 'crm', source = 'shop', urls, secret = 's3cret', headers = [] }) {
+      // A console may have made the source a moment ago.
+      await settings.catchUp(AbortSignal.timeout(20_000))
       if (!sourceOf(settings.state, source)) {
         await settings.execute({
           type: 'create_source',
