@@ -73,6 +73,9 @@ test('the page of a destination', async (t) => {
       await until(async () => (box = await page.locator('.u-over').first().boundingBox()) !== null)
       const plot = box!
       await page.mouse.move(plot.x + plot.width / 4, plot.y + 10)
+      await page.locator('.plot-head p').first().waitFor()
+      const pointed = await page.locator('.u-over').first().boundingBox()
+      assert.deepEqual(pointed, plot, 'what is pointed at moves nothing')
       await page.mouse.down()
       await page.mouse.move(plot.x + plot.width / 2, plot.y + 10, { steps: 5 })
       await page.mouse.up()
@@ -131,6 +134,31 @@ test('the page of a destination', async (t) => {
     await page.keyboard.press('Enter')
     await page.getByText('crm is resumed').waitFor()
     assert.equal((await ok(200, 'GET', '/destinations/crm')).pause, null)
+  })
+
+  await t.test('by keyboard: the menu of a page opens beside its button, and gives the focus back', async (t) => {
+    const { page } = await openPage(t, url, '/destinations/crm')
+    const button = page.getByRole('button', { name: 'More actions' })
+    const item = page.getByRole('button', { name: 'Disable' })
+    await page.getByRole('button', { name: 'Test' }).waitFor()
+    await tabTo(page, 'More actions')
+    await page.keyboard.press('Enter')
+    await item.waitFor()
+    const [at, menu] = [await button.boundingBox(), await page.locator('.menu').boundingBox()]
+    assert.ok(menu!.y >= at!.y + at!.height && menu!.y < at!.y + at!.height + 20, 'below its button')
+    assert.ok(menu!.x < at!.x + at!.width && menu!.x + menu!.width > at!.x, 'not beside it')
+    await page.keyboard.press('Escape')
+    assert.equal(await item.count(), 0)
+    assert.equal(await page.evaluate('document.activeElement.ariaLabel'), 'More actions')
+    await page.keyboard.press('Enter')
+    await tabTo(page, 'Disable')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'Disable crm?' })
+    await dialog.waitFor()
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    assert.equal(await page.evaluate('document.activeElement.ariaLabel'), 'More actions')
+    assert.equal((await ok(200, 'GET', '/destinations/crm')).enabled, true)
   })
 
   await t.test('by keyboard: a setting is changed after its difference was shown, and only it', async (t) => {
@@ -454,12 +482,14 @@ test('the page of a destination', async (t) => {
       const { token } = await ok(201, 'POST', '/tokens', { id: role, role })
       const { page } = await openPage(t, url, '/destinations/crm?view=settings', { token: String(token) })
       await page.getByRole('table').waitFor()
-      offered[role] = (await page.locator('main button').allInnerTexts()).map((text) => text.trim())
+      await page.getByRole('button', { name: 'More actions' }).click()
+      const buttons = page.locator('main').getByRole('button')
+      offered[role] = (await buttons.allInnerTexts()).map((text) => text.trim())
       assert.equal(await page.locator('main input, main textarea').count(), 0)
     }
     assert.deepEqual(offered, {
-      reader: ['Copy as curl'],
-      operator: ['Test', 'Pause', 'Replay …', 'Copy as curl'],
+      reader: ['', 'Copy as curl'],
+      operator: ['', 'Copy as curl', 'Replay …', 'Test', 'Pause'],
     })
   })
 

@@ -68,8 +68,11 @@ test('the list of destinations', async (t) => {
 
   await t.test('"Copy as curl" copies a request that answers what is shown', async (t) => {
     const { page } = await openPage(t, url, '/destinations')
+    await page.getByRole('button', { name: 'More actions' }).click()
+    await assertAccessible(page)
     await page.getByRole('button', { name: 'Copy as curl' }).click()
     await page.getByText('Copied the command').waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Copy as curl' }).count(), 0, 'its menu is closed')
     const command = await page.evaluate('navigator.clipboard.readText()')
     assert.equal(
       command,

@@ -153,6 +153,7 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     await page.getByText('total: 2 given, 2 entered, 0 left').waitFor()
     await receiver.waitFor(6, 30_000)
     assert.ok(receiver.requests.some(({ body }) => body.toString().includes('9007199254740993')))
+    await page.getByRole('button', { name: 'More actions' }).click()
     await page.getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('button', { name: 'Delete total' }).click()
     await heading(page, 'Audiences and traits').waitFor()

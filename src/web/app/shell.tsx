@@ -3,9 +3,12 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { pathTo } from '../../console/page-paths.ts'
 import { nameOfPerson } from '../../core/access/company-roles.ts'
-import { ApiFailure } from '../api/request.ts'
+import { ApiFailure, type Asked } from '../api/request.ts'
+import type { Route } from '../api/routes.ts'
 import { Icon } from '../components/icon.tsx'
+import { Menu } from '../components/menu.tsx'
 import { say, Toasts } from '../components/notices.tsx'
+import { CopyAsCurl } from '../components/text.tsx'
 import { address, currentPage, navigation } from './address.ts'
 import { AwayNote } from './away-note.tsx'
 import { PartsMissing } from './parts-missing.tsx'
@@ -104,6 +107,8 @@ export function PageTitle({
   title,
   above,
   beside,
+  curl,
+  menu,
   children,
 }: {
   title: string
@@ -111,7 +116,11 @@ export function PageTitle({
   above?: ComponentChildren
   /** Beside the title: a state. */
   beside?: ComponentChildren
-  /** Actions, at the right. */
+  /** The request that answers what is shown, to be copied. */
+  curl?: { route: Route; asked?: Asked } | undefined
+  /** Actions that are not needed often, behind a button. */
+  menu?: ComponentChildren
+  /** Actions, at the right; the first one to think of comes last. */
   children?: ComponentChildren
 }) {
   const heading = useRef<HTMLHeadingElement>(null)
@@ -135,7 +144,15 @@ export function PageTitle({
           {beside}
         </div>
       </div>
-      {children && <div class="actions">{children}</div>}
+      <div class="actions">
+        {(curl || menu) && (
+          <Menu>
+            {curl && <CopyAsCurl {...curl} />}
+            {menu && <div class="menu-part">{menu}</div>}
+          </Menu>
+        )}
+        {children}
+      </div>
     </header>
   )
 }

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { absoluteText } from './figures.ts'
 import { knownFrom, partsOfLine, stacked, type KnownPoints } from './plot-parts.ts'
@@ -27,10 +27,10 @@ interface PlotProps {
   marks?: readonly PlotMark[]
   /** A part was chosen by dragging over it, epoch ms. */
   choose?: (from: number, to: number) => void
-  /** A value as text: of the axis and the legend. */
+  /** A value as text. */
   format: (value: number) => string
   height?: number
-  /** The series stand on top of each other, the first one uppermost. */
+  /** The series stand on top of each other, the first one uppermost. Those of which nothing came are not named. */
   isStacked?: boolean
 }
 
@@ -38,9 +38,12 @@ const darkScheme = window.matchMedia('(prefers-color-scheme: dark)')
 
 /** Lines over time; what draws them is loaded with the first one. Drawn again when its size or the colour scheme changes; new values only move the lines. */
 export function Plot(props: PlotProps) {
-  const { title, summary, times, series, known, marks = [], height = 160, isStacked = false } = props
+  const { title, summary, times, series, known, format } = props
+  const { marks = [], height = 160, isStacked = false } = props
   const frame = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
+  /** The point under the pointer. */
+  const [pointed, point] = useState<number | null>(null)
   const from = knownFrom(times, known)
   const values = series.map((each) => each.values)
   const lines = (isStacked ? stacked(values) : values).map((line) =>
@@ -64,7 +67,7 @@ export function Plot(props: PlotProps) {
       if (isOver) return
       plot.current?.destroy()
       const drawn = () => newest.current.props
-      plot.current = new Drawn(optionsOf(element, drawn, height), newest.current.data, element)
+      plot.current = new Drawn(optionsOf(element, drawn, point, height), newest.current.data, element)
     }
     void draw()
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height }))
@@ -82,7 +85,25 @@ export function Plot(props: PlotProps) {
 
   return (
     <figure class="plot">
-      <figcaption>{title}</figcaption>
+      <div class="plot-head">
+        {/* The title keeps its place: nothing moves under the pointer. */}
+        <figcaption class={pointed === null ? '' : 'is-covered'}>{title}</figcaption>
+        {pointed !== null && <p>{absoluteText(times[pointed]!).slice(0, 16)}</p>}
+        <ul>
+          {series.map(({ label, color, values }) => {
+            // In a stack, the names of what did not come would be most of it.
+            if (isStacked && !values.some((value) => value)) return null
+            const value = pointed === null || times[pointed]! < (from ?? Infinity) ? null : values[pointed]
+            return (
+              <li key={label}>
+                <span class="plot-mark" style={{ background: `var(${color})` }} />
+                {label}
+                <b>{value === null || value === undefined ? '' : format(value)}</b>
+              </li>
+            )
+          })}
+        </ul>
+      </div>
       <div
         ref={frame}
         role="img"
@@ -98,8 +119,16 @@ export function Plot(props: PlotProps) {
   )
 }
 
-/** @param drawn what it is drawn from, as it is now */
-function optionsOf(element: HTMLElement, drawn: () => PlotProps, height: number): uPlot.Options {
+/**
+ * @param drawn what it is drawn from, as it is now
+ * @param point is told the index of the point under the pointer, null where there is none
+ */
+function optionsOf(
+  element: HTMLElement,
+  drawn: () => PlotProps,
+  point: (index: number | null) => void,
+  height: number,
+): uPlot.Options {
   const { series, format, choose, isStacked } = drawn()
   const styles = getComputedStyle(element)
   const colorOf = (name: string) => resolved(element, styles.getPropertyValue(name))
@@ -113,10 +142,12 @@ function optionsOf(element: HTMLElement, drawn: () => PlotProps, height: number)
     width: element.clientWidth,
     height,
     padding: [8, 18, 0, 0],
+    legend: { show: false },
     cursor: { y: false, drag: { x: choose !== undefined, y: false, setScale: false }, points: { size: 6 } },
     hooks: {
       drawClear: [(plot) => drawUnknown(plot, drawn(), colorOf('--line-strong'))],
       draw: [(plot) => drawMarks(plot, drawn().marks ?? [], colorOf('--line-strong'))],
+      setCursor: [({ cursor }) => point(cursor.idx ?? null)],
       setSelect: [(plot) => chooseSelected(plot, drawn())],
     },
     scales: { y: { range: (_, _low, high) => [0, Math.max(high * 1.1, 4)] } },
@@ -125,29 +156,25 @@ function optionsOf(element: HTMLElement, drawn: () => PlotProps, height: number)
       { ...axis, size: 52, space: 32, values: (_, values) => values.map(format) },
     ],
     series: [
-      {
-        label: '',
-        value: (_, seconds) => (seconds === null ? '' : absoluteText(seconds * 1_000).slice(0, 16)),
-      },
-      ...series.map(({ label, color }, index) => ({
-        label,
+      {},
+      ...series.map(({ color }) => ({
         stroke: colorOf(color),
         // Those that follow are drawn over it, and leave the part that is its own.
         ...(isStacked && { fill: colorOf(color) }),
         width: 1.5,
         points: { size: 4 },
-        value: (plot: uPlot, over: number | null, _: number, at: number | null) => {
-          if (at === null || (over ?? plot.data[1 + series.length + index]?.[at] ?? null) === null) return ''
-          return format(drawn().series[index]!.values[at]!)
-        },
       })),
-      // Its legend is that of what is over.
       ...series.map(({ color }) => ({
-        class: 'plot-open',
         stroke: colorOf(color),
         width: 1.5,
         dash: [3, 3],
-        points: { show: false },
+        // One alone is no line.
+        points: {
+          size: 4,
+          show: (plot: uPlot, index: number) =>
+            Array.from<number | null | undefined>(plot.data[index]!).filter((value) => value !== null)
+              .length === 1,
+        },
       })),
     ],
   }

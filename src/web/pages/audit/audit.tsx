@@ -7,7 +7,7 @@ import { Choice } from '../../components/fields.tsx'
 import { countOf, countText } from '../../components/figures.ts'
 import { Failure, Empty, Note, Progress, NoValue } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { CopyAsCurl, Badge } from '../../components/text.tsx'
+import { Badge } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { useAuditRun, verdictText } from './run.ts'
@@ -26,9 +26,7 @@ export function Audit() {
   const run = useAuditRun()
   return (
     <>
-      <PageTitle title="Audit">
-        <CopyAsCurl route="GET /audit" />
-      </PageTitle>
+      <PageTitle title="Audit" curl={{ route: 'GET /audit' }} />
       <p class="lead">
         An audit reads Kafka and proves, or disproves, that every call is accounted for: delivered, waiting
         for a retry, a dead letter, skipped, erased or held.

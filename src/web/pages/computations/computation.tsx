@@ -9,7 +9,6 @@ import { ActionDialog } from '../../components/dialog.tsx'
 import { Checkbox, TextArea } from '../../components/fields.tsx'
 import { countText, countOf } from '../../components/figures.ts'
 import { Progress, say, NoValue, Note } from '../../components/notices.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
@@ -121,13 +120,18 @@ function Computation({ kind, id }: { kind: Kind; id: string }) {
         title={data?.name ?? id}
         above={<a href="/audiences">Audiences and traits</a>}
         beside={data && <SyncBadge of={data} />}
-      >
-        <CopyAsCurl route={kind.show} asked={{ id }} />
-        {data && may('admin') && (
-          <>
-            <button type="button" class="button" onClick={() => setAsked('delete')}>
+        curl={{ route: kind.show, asked: { id } }}
+        menu={
+          data &&
+          may('admin') && (
+            <button type="button" class="button button-quiet" onClick={() => setAsked('delete')}>
               Delete
             </button>
+          )
+        }
+      >
+        {data && may('admin') && (
+          <>
             <button type="button" class="button" onClick={() => setAsked('change')}>
               Change some
             </button>

@@ -10,7 +10,7 @@ import { TextField, IdField } from '../../components/fields.tsx'
 import { countText } from '../../components/figures.ts'
 import { NotKnown, NoValue, say } from '../../components/notices.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
-import { Badge, CopyAsCurl } from '../../components/text.tsx'
+import { Badge } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { audiences, traits, type Kind } from './kinds.ts'
 
@@ -18,9 +18,7 @@ import { audiences, traits, type Kind } from './kinds.ts'
 export function Computations() {
   return (
     <>
-      <PageTitle title="Audiences and traits">
-        <CopyAsCurl route="GET /audiences" />
-      </PageTitle>
+      <PageTitle title="Audiences and traits" curl={{ route: 'GET /audiences' }} />
       <p class="lead">
         Lists of users that you give. Whoever enters or leaves an audience, or gets another value, becomes an
         identify call to the destinations of its source.

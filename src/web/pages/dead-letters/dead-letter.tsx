@@ -9,7 +9,7 @@ import { countText, msText, wordsOf } from '../../components/figures.ts'
 import { Note } from '../../components/notices.tsx'
 import { Replays } from '../../components/replays.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { CopyAsCurl, LongText, MessageLink } from '../../components/text.tsx'
+import { LongText, MessageLink } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
@@ -29,13 +29,16 @@ export function DeadLetter({ params }: PageProps) {
   const replays = useReplays()
   return (
     <>
-      <PageTitle title={`Dead letter ${id}`} above={<a href={pathTo('deadLetters')}>Dead letters</a>}>
+      <PageTitle
+        title={`Dead letter ${id}`}
+        above={<a href={pathTo('deadLetters')}>Dead letters</a>}
+        curl={{ route: 'GET /dead-letters/{id}', asked: { id } }}
+      >
         {may('operator') && live.data && (
           <button type="button" class={isDone ? 'button' : 'button button-primary'} onClick={() => ask(true)}>
             {isDone ? 'Replay it once more' : 'Replay it'}
           </button>
         )}
-        <CopyAsCurl route="GET /dead-letters/{id}" asked={{ id }} />
       </PageTitle>
       <Replays live={replays} max={1} />
       {sent && (

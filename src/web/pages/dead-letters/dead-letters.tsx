@@ -8,7 +8,6 @@ import { countOf, countText, relativeText, wordsOf } from '../../components/figu
 import { Progress } from '../../components/notices.tsx'
 import { PeriodFields } from '../../components/period.tsx'
 import { Replays } from '../../components/replays.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { now } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import {
@@ -37,11 +36,13 @@ export function DeadLetters() {
   const replays = useReplays()
   return (
     <>
-      <PageTitle title="Dead letters">
+      <PageTitle
+        title="Dead letters"
+        curl={{ route: 'GET /dead-letters', asked: { query: { ...chosenFilters() } } }}
+      >
         <button type="button" class="button" disabled={isRunning} onClick={groups.reload}>
           {isRunning ? 'Counting …' : 'Count again'}
         </button>
-        <CopyAsCurl route="GET /dead-letters" asked={{ query: { ...chosenFilters() } }} />
       </PageTitle>
       <Replays live={replays} max={1} />
       <FilterFields groups={data?.groups ?? []} />

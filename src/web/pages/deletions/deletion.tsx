@@ -14,7 +14,6 @@ import { ActionDialog } from '../../components/dialog.tsx'
 import { countOf, countText } from '../../components/figures.ts'
 import { Empty, NotKnown, Note, Progress, say } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
@@ -35,8 +34,8 @@ export function Deletion({ params }: PageProps) {
         title={data ? `Deletion of ${countOf(data.users, 'user')}` : 'Deletion'}
         above={<a href="/deletions">Deletions</a>}
         beside={data && <DeletionBadge state={data.state} />}
+        curl={{ route: 'GET /deletions/{id}', asked: { id } }}
       >
-        <CopyAsCurl route="GET /deletions/{id}" asked={{ id }} />
         {data && <Receipt status={data} />}
         {data?.state === 'interrupted' && may('admin') && (
           <button type="button" class="button button-primary" onClick={() => setResuming(true)}>

@@ -12,7 +12,6 @@ import { countText, countOf } from '../../components/figures.ts'
 import { Failure, NoValue, Progress, say } from '../../components/notices.tsx'
 import { randomKey } from '../../components/random.ts'
 import { PagedTable, type Column } from '../../components/table.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { DeletionTabs, DeletionBadge, UserFields, useUsers, type UserChoice } from './parts.tsx'
 
@@ -23,8 +22,7 @@ export function Deletions() {
   const [isAsking, setAsking] = useState(false)
   return (
     <>
-      <PageTitle title="Deletions">
-        <CopyAsCurl route="GET /deletions" asked={asked} />
+      <PageTitle title="Deletions" curl={{ route: 'GET /deletions', asked }}>
         {may('admin') && (
           <button type="button" class="button button-primary" onClick={() => setAsking(true)}>
             Erase users

@@ -9,7 +9,6 @@ import { TextField } from '../../components/fields.tsx'
 import { countOf } from '../../components/figures.ts'
 import { say } from '../../components/notices.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { DeletionTabs, UserFields, useUsers } from './parts.tsx'
 
@@ -23,8 +22,7 @@ export function Suppressions() {
   const done = () => setVersion((before) => before + 1)
   return (
     <>
-      <PageTitle title="Suppressed users">
-        <CopyAsCurl route="GET /suppressions" asked={asked} />
+      <PageTitle title="Suppressed users" curl={{ route: 'GET /suppressions', asked }}>
         {may('admin') && (
           <button type="button" class="button button-primary" onClick={() => setAsking(true)}>
             Suppress users

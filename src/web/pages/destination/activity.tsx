@@ -130,8 +130,6 @@ function Plots({
   const worst = Math.max(0, ...points.map(({ p95Ms }) => p95Ms ?? 0))
   const sumOf = (field: 'delivered' | 'deadLettered' | 'attempts' | 'failed') =>
     points.reduce((sum, point) => sum + point[field], 0)
-  // A legend of what did not come would be most of it.
-  const came = answers.filter(([name]) => name === '2xx' || points.some((point) => point.answers[name] > 0))
   return (
     <div class="plots section">
       <div class="card">
@@ -152,7 +150,7 @@ function Plots({
           summary={`Attempts ${span}, by the status of the answer: ${countText(sumOf('attempts'))} in all, of which ${countText(sumOf('failed'))} failed.`}
           {...common}
           isStacked
-          series={came.map(([name, label, color]) => line(label, color, (point) => point.answers[name]))}
+          series={answers.map(([name, label, color]) => line(label, color, (point) => point.answers[name]))}
           format={compactText}
         />
       </div>

@@ -8,7 +8,7 @@ import { PageTitle } from '../../app/shell.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Lazy } from '../../components/lazy.tsx'
 import { Note } from '../../components/notices.tsx'
-import { HealthBadge, CopyAsCurl } from '../../components/text.tsx'
+import { HealthBadge } from '../../components/text.tsx'
 import { Ago, Since } from '../../components/time.tsx'
 import { Loaded, Views } from '../../components/views.tsx'
 import { destinationWaitText } from '../../components/wait-text.ts'
@@ -64,11 +64,22 @@ export function Destination({ params }: PageProps) {
         title={live.data?.name ?? id}
         above={<a href="/destinations">Destinations</a>}
         beside={state && <HealthBadge health={state.health} />}
+        // Those two have a request of their own, beside their filters.
+        curl={
+          view === 'attempts' || view === 'calls'
+            ? undefined
+            : { route: 'GET /destinations/{id}', asked: { id } }
+        }
+        menu={
+          live.data?.enabled &&
+          may('admin') && (
+            <button type="button" class="button button-quiet" onClick={() => setActing('switch')}>
+              Disable
+            </button>
+          )
+        }
       >
         {live.data && <Actions destination={live.data} state={state} act={setActing} />}
-        {view !== 'attempts' && view !== 'calls' && (
-          <CopyAsCurl route="GET /destinations/{id}" asked={{ id }} />
-        )}
       </PageTitle>
       {(live.data || !live.failure) && (
         <Views label="Views of this destination" name="view" value={view} views={views} />
@@ -129,12 +140,15 @@ function Actions({ destination: { enabled, pause }, act }: ActionsProps) {
     <>
       {may('operator') && (
         <>
+          <button type="button" class="button" onClick={() => act('replay')}>
+            Replay …
+          </button>
           <button type="button" class="button" onClick={() => act('test')}>
             <Icon name="send" />
             Test
           </button>
           {pause ? (
-            <button type="button" class="button" onClick={() => act('resume')}>
+            <button type="button" class="button button-primary" onClick={() => act('resume')}>
               <Icon name="play" />
               Resume
             </button>
@@ -146,14 +160,11 @@ function Actions({ destination: { enabled, pause }, act }: ActionsProps) {
               </button>
             )
           )}
-          <button type="button" class="button" onClick={() => act('replay')}>
-            Replay …
-          </button>
         </>
       )}
-      {may('admin') && (
-        <button type="button" class="button" onClick={() => act('switch')}>
-          {enabled ? 'Disable' : 'Enable'}
+      {!enabled && may('admin') && (
+        <button type="button" class="button button-primary" onClick={() => act('switch')}>
+          Enable
         </button>
       )}
     </>

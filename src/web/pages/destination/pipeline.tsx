@@ -278,6 +278,7 @@ const columns: Column<Row>[] = [
   {
     head: 'Success',
     isNumber: true,
+    moves: 'narrow',
     cell: ({ figures }) =>
       figures?.successRate === null || figures === null ? none : percentText(figures.successRate),
   },

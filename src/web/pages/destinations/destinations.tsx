@@ -11,7 +11,7 @@ import { Empty, NoValue } from '../../components/notices.tsx'
 import { DaySparkline } from '../../components/sparkline.tsx'
 import { useSettled } from '../../components/settled.ts'
 import { FilterByName, PageTable, usePage, type Column } from '../../components/table.tsx'
-import { Figure, HealthBadge, CopyAsCurl } from '../../components/text.tsx'
+import { Figure, HealthBadge } from '../../components/text.tsx'
 
 const noAttempts = 'No attempts within 24 hours'
 const usual = 'worst'
@@ -34,8 +34,7 @@ export function Destinations() {
   const isNone = !isFiltered && live.data?.total === 0
   return (
     <>
-      <PageTitle title="Destinations">
-        <CopyAsCurl route="GET /overview/destinations" asked={asked} />
+      <PageTitle title="Destinations" curl={{ route: 'GET /overview/destinations', asked }}>
         {may('admin') && (
           <a class="button button-primary" href={pathTo('newDestination')}>
             New destination

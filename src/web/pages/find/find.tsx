@@ -14,7 +14,7 @@ import { LateField } from '../../components/late-field.tsx'
 import { Empty, Failure, Loading, Stale, Progress, NoValue } from '../../components/notices.tsx'
 import { PeriodFields } from '../../components/period.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
-import { Badge, CopyAsCurl, MessageLink } from '../../components/text.tsx'
+import { Badge, MessageLink } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { CallLife } from './call-life.tsx'
 import { candidatesFor, useCallSearch, type Candidate, type CallSearch } from './search.ts'
@@ -26,14 +26,14 @@ export function FindCall() {
   const isUser = query.value.get('as') === 'user'
   return (
     <>
-      <PageTitle title="Find a call">
-        {text !== '' &&
-          (isUser ? (
-            <CopyAsCurl route="GET /users/{id}/messages" asked={{ id: text }} />
-          ) : (
-            <CopyAsCurl route="GET /messages/{id}" asked={{ id: text }} />
-          ))}
-      </PageTitle>
+      <PageTitle
+        title="Find a call"
+        curl={
+          text === ''
+            ? undefined
+            : { route: isUser ? 'GET /users/{id}/messages' : 'GET /messages/{id}', asked: { id: text } }
+        }
+      />
       <Box text={text} again={() => setTimes(times + 1)} />
       {text === '' ? <Nothing /> : <Result key={`${times} ${isUser} ${text}`} text={text} isUser={isUser} />}
     </>

@@ -9,7 +9,6 @@ import { Select } from '../../components/fields.tsx'
 import { LateField } from '../../components/late-field.tsx'
 import { Lazy } from '../../components/lazy.tsx'
 import { Empty, Note } from '../../components/notices.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { TailFilters } from '../../components/tail.ts'
 
@@ -25,11 +24,14 @@ export function Live() {
   const id = query.value.get('source') ?? live.data?.data.find(({ builtIn }) => !builtIn)?.id
   return (
     <>
-      <PageTitle title="Live">
-        {id !== undefined && (
-          <CopyAsCurl route="GET /sources/{id}/tail" asked={{ id, query: { ...filtersNow() } }} />
-        )}
-      </PageTitle>
+      <PageTitle
+        title="Live"
+        curl={
+          id === undefined
+            ? undefined
+            : { route: 'GET /sources/{id}/tail', asked: { id, query: { ...filtersNow() } } }
+        }
+      />
       <Loaded live={live} what="sources">
         {({ data, next }) =>
           id === undefined ? <None /> : <OfSource id={id} known={data} hasMore={next !== null} />

@@ -8,7 +8,6 @@ import { PageTitle } from '../../app/shell.tsx'
 import { compactText, countOf, countText } from '../../components/figures.ts'
 import { Icon } from '../../components/icon.tsx'
 import { NotKnown, Note } from '../../components/notices.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { LastHour } from './last-hour.tsx'
@@ -28,9 +27,7 @@ export function Overview() {
   }
   return (
     <>
-      <PageTitle title="Overview">
-        <CopyAsCurl route="GET /problems" />
-      </PageTitle>
+      <PageTitle title="Overview" curl={{ route: 'GET /problems' }} />
       <Loaded live={problems} what="what needs you">
         {(found) => (
           <Loaded live={live} what="the overview">

@@ -7,7 +7,6 @@ import { PageTitle } from '../../app/shell.tsx'
 import { countText } from '../../components/figures.ts'
 import { Empty, Failure, Loading, Note, Progress } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import type { PageProps } from '../page-props.ts'
 
@@ -34,9 +33,8 @@ function EventList({ id }: { id: string }) {
             <a href={pathTo('sources')}>Sources</a> / <a href={pathTo('source', { id })}>{id}</a>
           </>
         }
-      >
-        <CopyAsCurl route="GET /events" asked={asked} />
-      </PageTitle>
+        curl={{ route: 'GET /events', asked }}
+      />
       <Answered live={live} what="events">
         {({ events, knownSince, omittedCalls }) => (
           <>
@@ -94,9 +92,8 @@ function EventFields({ id, type, name }: { id: string; type: string; name: strin
             <a href={pathTo('source', { id })}>{id}</a> / <a href={pathTo('sourceEvents', { id })}>Events</a>
           </>
         }
-      >
-        <CopyAsCurl route="GET /events/fields" asked={asked} />
-      </PageTitle>
+        curl={{ route: 'GET /events/fields', asked }}
+      />
       <Answered live={live} what="fields">
         {({ calls, firstSeen, lastSeen, knownSince, fields, omittedFields }) => (
           <>

@@ -11,7 +11,7 @@ import { NoValue } from '../../components/notices.tsx'
 import { optionFields } from '../../components/options.ts'
 import { Plot } from '../../components/plot.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { CopyAsCurl, Figure } from '../../components/text.tsx'
+import { Figure } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
@@ -31,6 +31,7 @@ export function Source({ params }: PageProps) {
         title={data?.name ?? id}
         above={<a href={pathTo('sources')}>Sources</a>}
         beside={data && <SourceBadge source={data} />}
+        curl={{ route: 'GET /sources/{id}', asked: { id } }}
       >
         {data && may('operator') && (
           <a class="button" href={pathTo('sourceEvents', { id })}>
@@ -49,7 +50,6 @@ export function Source({ params }: PageProps) {
             Send its calls on …
           </a>
         )}
-        <CopyAsCurl route="GET /sources/{id}" asked={{ id }} />
       </PageTitle>
       <Loaded live={live} what={`source ${id}`}>
         {(source) => (

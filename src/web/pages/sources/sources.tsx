@@ -12,7 +12,6 @@ import { compactText } from '../../components/figures.ts'
 import { NotKnown, NoValue, say, Failure } from '../../components/notices.tsx'
 import { useSettled } from '../../components/settled.ts'
 import { FilterByName, PagedTable, type Column } from '../../components/table.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { OptionControl } from '../../components/option-control.tsx'
 import { editedOption, optionFields, optionValue, type EditedOption } from '../../components/options.ts'
 import { AndMore, SourceBadge, WriteKey } from './parts.tsx'
@@ -31,8 +30,7 @@ export function Sources() {
   }
   return (
     <>
-      <PageTitle title="Sources">
-        <CopyAsCurl route="GET /sources" />
+      <PageTitle title="Sources" curl={{ route: 'GET /sources' }}>
         {may('admin') && (
           <button type="button" class="button button-primary" onClick={() => setAsked({ what: 'new' })}>
             New source

@@ -9,7 +9,7 @@ import { PageTitle } from '../../app/shell.tsx'
 import { Choice, TextField } from '../../components/fields.tsx'
 import { Empty, say } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { Badge, CopyAsCurl } from '../../components/text.tsx'
+import { Badge } from '../../components/text.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { AlertForm } from './alert-test.tsx'
 import { ByMail, MailAlerts, type MailServer } from './mail-alerts.tsx'
@@ -22,9 +22,7 @@ export function Alerts() {
   const live = useLive('GET /alerts', {}, 10_000)
   return (
     <>
-      <PageTitle title="Alerts">
-        <CopyAsCurl route="GET /alerts" />
-      </PageTitle>
+      <PageTitle title="Alerts" curl={{ route: 'GET /alerts' }} />
       <SystemTabs />
       <p class="faint">
         An endpoint that is down, deliveries that fail, an audit that finds a gap: Postrider tells who is

@@ -6,7 +6,6 @@ import { TextField } from '../../components/fields.tsx'
 import { absoluteText, wordsOf } from '../../components/figures.ts'
 import { NotKnown } from '../../components/notices.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
-import { CopyAsCurl } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { SystemTabs } from './system-tabs.tsx'
 
@@ -26,9 +25,7 @@ export function History() {
   const isFiltered = Object.values(asked.query).some((value) => value !== '')
   return (
     <>
-      <PageTitle title="Settings history">
-        <CopyAsCurl route="GET /settings/history" asked={asked} />
-      </PageTitle>
+      <PageTitle title="Settings history" curl={{ route: 'GET /settings/history', asked }} />
       <SystemTabs />
       <div class="filters">
         {filters.map(([name, label, hint]) => (

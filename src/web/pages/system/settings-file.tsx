@@ -9,7 +9,7 @@ import { ActionDialog } from '../../components/dialog.tsx'
 import { Checkbox, TextArea, TextField } from '../../components/fields.tsx'
 import { countOf } from '../../components/figures.ts'
 import { Failure, Note, say } from '../../components/notices.tsx'
-import { CopyAsCurl, LongText } from '../../components/text.tsx'
+import { LongText } from '../../components/text.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { SystemTabs } from './system-tabs.tsx'
 
@@ -18,9 +18,7 @@ export function SettingsFile() {
   const live = useLive('GET /settings/export', {}, 0)
   return (
     <>
-      <PageTitle title="Settings as code">
-        <CopyAsCurl route="GET /settings/export" />
-      </PageTitle>
+      <PageTitle title="Settings as code" curl={{ route: 'GET /settings/export' }} />
       <SystemTabs />
       <Loaded live={live} what="the settings">
         {({ version, settings }) => {

@@ -4,7 +4,7 @@ import { PageTitle } from '../../app/shell.tsx'
 import { countText, countOf } from '../../components/figures.ts'
 import { Empty, NotKnown, NoValue, Note } from '../../components/notices.tsx'
 import { Table, type Column } from '../../components/table.tsx'
-import { Badge, type Tone, CopyAsCurl } from '../../components/text.tsx'
+import { Badge, type Tone } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { Infrastructure } from './infrastructure.tsx'
@@ -18,8 +18,7 @@ export function System() {
   const infrastructure = useLive('GET /infrastructure', {}, 15_000)
   return (
     <>
-      <PageTitle title="System">
-        <CopyAsCurl route="GET /system" />
+      <PageTitle title="System" curl={{ route: 'GET /system' }}>
         <a class="button" href="/api/v1/openapi.json" target="_blank" rel="noreferrer">
           API description
         </a>

@@ -7,7 +7,7 @@ import { ActionDialog, Dialog } from '../../components/dialog.tsx'
 import { Select, TextField } from '../../components/fields.tsx'
 import { Empty, say } from '../../components/notices.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
-import { Badge, CopyAsCurl, CopyButton } from '../../components/text.tsx'
+import { Badge, CopyButton } from '../../components/text.tsx'
 import { Ago } from '../../components/time.tsx'
 import { SystemTabs } from './system-tabs.tsx'
 
@@ -23,14 +23,11 @@ export function Tokens() {
   const isAllowed = may('admin')
   return (
     <>
-      <PageTitle title="Tokens">
+      <PageTitle title="Tokens" curl={isAllowed ? { route: 'GET /tokens' } : undefined}>
         {isAllowed && (
-          <>
-            <CopyAsCurl route="GET /tokens" />
-            <button type="button" class="button button-primary" onClick={() => setAsked({ what: 'new' })}>
-              New token
-            </button>
-          </>
+          <button type="button" class="button button-primary" onClick={() => setAsked({ what: 'new' })}>
+            New token
+          </button>
         )}
       </PageTitle>
       <SystemTabs />
