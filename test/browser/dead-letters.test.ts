@@ -175,6 +175,7 @@ test('dead letters in the console', async (t) => {
     await page.getByRole('button', { name: /^Show all/ }).click()
     assert.ok((await body.innerText()).length > 32_000)
     await page.getByRole('button', { name: 'Copy Body' }).click()
+    await page.getByText('Copied Body').waitFor()
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), hostileBody)
     assert.equal(await page.title(), 'Dead letter 0-1 · Postrider')
     assert.equal(await page.evaluate(isWider), false)

@@ -257,6 +257,7 @@ test('the life of a call in the console', async (t) => {
     await page.getByRole('button', { name: /^Show all/ }).click()
     assert.ok((await body.innerText()).length > 32_000)
     await page.getByRole('button', { name: 'Copy call' }).click()
+    await page.getByText('Copied call').waitFor()
     const copied = String(await page.evaluate('navigator.clipboard.readText()'))
     assert.ok(copied.includes(`"properties":${properties}`), 'exactly as it was sent')
     assert.equal(await page.title(), 'Find a call · Postrider')

@@ -30,6 +30,7 @@ test('destinations are made, tested and described in the console', async (t) => 
     // A deployment says where its collectors are by COLLECTOR_URL; the port of this one is chosen as it starts.
     await page.getByLabel('Collector').fill(collectorUrl)
     await page.getByRole('button', { name: 'Copy snippet' }).click()
+    await page.getByText('Copied snippet').waitFor()
     await run('sh', ['-c', String(await page.evaluate('navigator.clipboard.readText()'))])
     await page.locator('.call', { hasText: 'Hello from curl' }).waitFor({ timeout: 30_000 })
 

@@ -264,6 +264,7 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     await page.getByRole('img', { name: sums }).waitFor()
     await assertAccessible(page)
     await page.getByRole('button', { name: 'Copy write key of shop' }).click()
+    await page.getByText('Copied write key of shop').waitFor()
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), writeKey)
     const hrefs = ['crm', 'Watch its calls'].map((name) =>
       page.getByRole('main').getByRole('link', { name }).getAttribute('href'),
