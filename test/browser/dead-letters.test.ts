@@ -150,6 +150,29 @@ test('dead letters in the console', async (t) => {
     await list.getByRole('row').nth(count).waitFor()
   })
 
+  await t.test('one bar says what is selected, of the groups or one by one, and goes with it', async (t) => {
+    const { page } = await openPage(t, url, '/dead-letters?destination=crm&reason=rejected')
+    const bar = page.getByRole('region', { name: 'What is selected' })
+    const list = page.getByRole('region', { name: 'dead letters', exact: true })
+    await list
+      .getByRole('checkbox')
+      .nth(count - 1)
+      .waitFor()
+    assert.equal(await bar.count(), 0)
+    await page.getByLabel('Select all groups').check()
+    await bar.getByRole('button', { name: `Replay ${count} dead letters`, exact: true }).waitFor()
+    await list.getByRole('checkbox').nth(1).check()
+    await bar.getByRole('button', { name: 'Replay 1 dead letter', exact: true }).waitFor()
+    assert.equal(await page.getByLabel('Select all groups').isChecked(), false)
+    await list.getByRole('checkbox').last().check()
+    await bar.getByRole('button', { name: 'Replay 2 dead letters', exact: true }).click()
+    await page.getByRole('heading', { name: 'Replay 2 dead letters?' }).waitFor()
+    await page.keyboard.press('Escape')
+    await bar.getByRole('button', { name: 'Select none' }).click()
+    await bar.waitFor({ state: 'detached' })
+    assert.equal(await list.getByRole('checkbox', { checked: true }).count(), 0)
+  })
+
   await t.test('what cannot be sent again is said, with why', async (t) => {
     const { page } = await openPage(t, url, '/dead-letters?reason=too_large')
     await page.getByLabel('Select all groups').check()

@@ -12,7 +12,7 @@ const shapes = {
   erase: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
   system: 'M5 4h14v6H5zM5 14h14v6H5zM8.5 7h.01M8.5 17h.01',
   menu: 'M4 7h16M4 12h16M4 17h16',
-  more: 'M5.5 12h.01M12 12h.01M18.5 12h.01',
+  more: 'M5 11h1v2H5zM11.5 11h1v2h-1zM18 11h1v2h-1z',
   close: 'M6 6l12 12M18 6 6 18',
   copy: 'M9 9h10v11H9zM5 15V4h10',
   check: 'M5 12.5l4.5 4.5L19 7.5',

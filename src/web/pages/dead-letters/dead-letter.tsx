@@ -155,7 +155,14 @@ const columns: Column<Delivery['outcomes'][number]>[] = [
   { head: 'When', moves: 'narrow', cell: ({ at }) => <At at={at} /> },
   { head: 'Outcome', cell: ({ kind, status }) => status ?? wordsOf(kind) },
   { head: 'Duration', isNumber: true, cell: ({ durationMs }) => msText(durationMs) },
-  { head: 'Detail', cell: ({ detail }) => <span class="foreign">{detail}</span> },
+  {
+    head: 'Detail',
+    moves: 'narrow',
+    // The status is said already.
+    cell: ({ detail, status }) => (
+      <span class="foreign">{status !== null && detail === `status ${status}` ? '' : detail}</span>
+    ),
+  },
 ]
 
 /** Bytes, as text where they are; shown when somebody asks. */

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useLongRequest } from '../../api/request.ts'
 import type { DeadLetterGroups } from '../../api/routes.ts'
-import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { Select } from '../../components/fields.tsx'
 import { countOf, countText, relativeText, wordsOf } from '../../components/figures.ts'
@@ -78,7 +77,12 @@ function Found({
   const [ids, selectIds] = useState(none)
   const [asked, ask] = useState<Asked | null>(null)
   const selected = shown.filter((group) => keys.has(groupKey(group)))
-  const count = selected.reduce((sum, group) => sum + group.count, 0)
+  const count = selected.reduce((sum, group) => sum + group.count, 0) || ids.size
+  // One selection at a time: it says what the one button sends.
+  const select = (of: { keys?: ReadonlySet<string>; ids?: ReadonlySet<string> }) => {
+    selectKeys(of.keys ?? none)
+    selectIds(of.ids ?? none)
+  }
   const replayGroups = () =>
     ask({
       choice: {
@@ -89,28 +93,30 @@ function Found({
       },
       what: selected.length === 1 ? groupText(count, selected[0]!) : countOf(count, 'dead letter'),
     })
+  const replayIds = () =>
+    ask({ choice: { deadLetters: { ids: [...ids] } }, what: countOf(ids.size, 'dead letter') })
   return (
     <>
       <section class="section" aria-labelledby="groups-title">
         <div class="section-head">
           <h2 id="groups-title">By reason and last status</h2>
           {countedAt !== null && <p>Counted {relativeText(countedAt, now.value)}</p>}
-          <ReplayButton count={count} replay={replayGroups} />
         </div>
-        <Groups found={found} selected={keys} select={selectKeys} />
+        <Groups found={found} selected={keys} select={(keys) => select({ keys })} />
       </section>
+      {count > 0 && (
+        <SelectionBar
+          count={count}
+          replay={ids.size > 0 ? replayIds : replayGroups}
+          clear={() => select({})}
+        />
+      )}
       {shown.length > 0 && (
         <section class="section" aria-labelledby="list-title">
           <div class="section-head">
             <h2 id="list-title">One by one</h2>
-            <ReplayButton
-              count={ids.size}
-              replay={() =>
-                ask({ choice: { deadLetters: { ids: [...ids] } }, what: countOf(ids.size, 'dead letter') })
-              }
-            />
           </div>
-          <List selected={ids} select={selectIds} />
+          <List selected={ids} select={(ids) => select({ ids })} />
         </section>
       )}
       {asked && <ReplayDialog {...asked} started={started} close={() => ask(null)} />}
@@ -135,19 +141,18 @@ function groupText(count: number, { status, destinationId }: Group): string {
   return `${countText(count)} × ${status ?? 'no attempt'}${where}`
 }
 
-/** What was selected can be sent again, by those who may. */
-function ReplayButton({ count, replay }: { count: number; replay: () => void }) {
-  if (!may('operator')) return null
+/** What was selected, and that it can be sent again: at the bottom of the window, whichever row was ticked. */
+function SelectionBar({ count, replay, clear }: { count: number; replay: () => void; clear: () => void }) {
   return (
-    <button
-      type="button"
-      class="button button-primary"
-      disabled={count === 0}
-      title={count === 0 ? 'Select what to send again.' : undefined}
-      onClick={replay}
-    >
-      {count === 0 ? 'Replay selected' : `Replay ${countOf(count, 'dead letter')}`}
-    </button>
+    <section class="selection-bar" aria-label="What is selected">
+      <p role="status">{countText(count)} selected</p>
+      <button type="button" class="button" onClick={clear}>
+        Select none
+      </button>
+      <button type="button" class="button button-primary" onClick={replay}>
+        Replay {countOf(count, 'dead letter')}
+      </button>
+    </section>
   )
 }
 
