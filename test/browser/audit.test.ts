@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { NumberedCalls } from '../support/calls/numbered-calls.ts'
 import { startConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
@@ -99,6 +99,6 @@ test('the audit page', async (t) => {
     const gap = page.getByRole('row', { name: `${topics.calls}/0` }).first()
     assert.match(await gap.innerText(), /gap[\s\S]*30 to 36/)
     await assertAccessible(page)
-    assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+    await assertFits(page)
   })
 })

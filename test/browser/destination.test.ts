@@ -3,12 +3,10 @@ import { test } from 'node:test'
 import type { Locator } from 'playwright-core'
 import { visibleText } from '../../src/web/app/visible-text.ts'
 import { startReceivers, startScene } from '../support/browser/scene.ts'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { selfSigned } from '../support/secured/certificates.ts'
 import { someCall } from '../support/calls/calls.ts'
 import { until } from '../support/until.ts'
-
-const isWider = 'document.documentElement.scrollWidth > innerWidth'
 
 test('the page of a destination', async (t) => {
   const { fine, refusing, failing } = await startReceivers(t)
@@ -424,7 +422,7 @@ test('the page of a destination', async (t) => {
       await panel.waitFor()
       await page.setViewportSize({ width: 390, height: 900 })
       assert.equal(await list.isVisible(), false)
-      assert.equal(await page.evaluate(isWider), false)
+      await assertFits(page)
       await event.waitFor({ timeout: 30_000 })
       await assertAccessible(page)
       await page.keyboard.press('Escape')
@@ -450,7 +448,7 @@ test('the page of a destination', async (t) => {
         const { page } = await openPage(t, url, '/destinations/odd?view=attempts', { width })
         const shown = page.getByText(visibleText(messageId), { exact: true })
         await shown.waitFor({ timeout: 30_000 })
-        assert.equal(await page.evaluate(isWider), false)
+        await assertFits(page)
         assert.equal(await page.title(), 'odd · Postrider')
         await page
           .getByRole('button', { name: /^Attempt of / })
@@ -473,7 +471,7 @@ test('the page of a destination', async (t) => {
         const { page } = await openPage(t, url, `/destinations/stock?view=${view}`, { width: 390 })
         await page.getByRole('heading', { level: 1, name: 'stock' }).waitFor()
         await page.waitForLoadState('load')
-        assert.equal(await page.evaluate(isWider), false, view)
+        await assertFits(page, view)
         if (view !== 'settings') continue
         assert.equal(await page.getByLabel('Condition').inputValue(), where)
         await assertAccessible(page)

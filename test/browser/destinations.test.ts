@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { visibleText } from '../../src/web/app/visible-text.ts'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { startReceivers, startScene } from '../support/browser/scene.ts'
 import { until } from '../support/until.ts'
 
@@ -92,12 +92,12 @@ test('the list of destinations', async (t) => {
         })
       const { page } = await openPage(t, url, '/destinations', { width: 390 })
       for (const name of hostileNames) await page.getByText(visibleText(name), { exact: true }).waitFor()
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+      await assertFits(page)
       await assertAccessible(page)
       for (const [index, name] of hostileNames.entries()) {
         await page.goto(`/destinations/hostile-${index}`)
         await page.getByRole('heading', { level: 1, name: visibleText(name), exact: true }).waitFor()
-        assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false, name)
+        await assertFits(page, name)
       }
     },
   )
@@ -114,7 +114,7 @@ test('the list of destinations', async (t) => {
     const moved = await under.allInnerTexts()
     assert.ok(moved.includes('p95') && moved.includes('Queued'), moved.join())
     assert.deepEqual([...(await heads()), ...moved].sort(), wide.sort())
-    assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+    await assertFits(page)
     await assertAccessible(page)
   })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { someCall } from '../support/calls/calls.ts'
 import { startConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
@@ -72,7 +72,7 @@ test('the events of a source, and the fields of each', async (t) => {
     async (t) => {
       const { page } = await openPage(t, url, '/sources/shop/events', { width: 390 })
       await page.getByRole('link', { name: hostileName }).waitFor()
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+      await assertFits(page)
       await page.goto('/sources/shop/events?type=track&name=Nobody')
       await page.getByText('No call of shop is known that is: track Nobody').waitFor()
     },

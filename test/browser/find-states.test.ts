@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startScene } from '../support/browser/scene.ts'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { someCall } from '../support/calls/calls.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { until } from '../support/until.ts'
@@ -125,7 +125,7 @@ test('what is held, suppressed, erased or there twice, in the console', async (t
       const height = Number(await page.evaluate('document.documentElement.scrollHeight'))
       t.diagnostic(`${height} px`)
       assert.ok(height <= 4 * 844, `${height} px`)
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+      await assertFits(page)
       await assertAccessible(page)
       await list.getByText('18 steps').first().click()
       await until(async () => (await list.getByText(/answered 503/).count()) === 9)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { startReceivers, startScene } from '../support/browser/scene.ts'
 import { someCall } from '../support/calls/calls.ts'
 import { track } from '../support/calls/collectors.ts'
@@ -37,7 +37,6 @@ test('the life of a call in the console', async (t) => {
   await scene.send(Array.from({ length: 60 }, (_, n) => track(`more-${n}`, { userId: 'bob' })))
   await deployment.drained(30_000)
   const open = (t: TestContext, path: string, options = {}) => openPage(t, url, path, options)
-  const isWider = 'document.documentElement.scrollWidth > innerWidth'
   type Page = Awaited<ReturnType<typeof openPage>>['page']
   const rowOf = (page: Page, name: string) =>
     page
@@ -248,7 +247,7 @@ test('the life of a call in the console', async (t) => {
     const { page } = await open(t, `/find?${new URLSearchParams({ q: hostileId })}`, { width: 390 })
     await found(page)
     await until(async () => (await rowOf(page, 'crm').count()) === 1, 20_000)
-    assert.equal(await page.evaluate(isWider), false)
+    await assertFits(page)
     await page.getByText('What it says', { exact: true }).click()
     const body = page.getByRole('region', { name: 'call', exact: true })
     await body.waitFor({ timeout: 30_000 })
@@ -261,7 +260,7 @@ test('the life of a call in the console', async (t) => {
     const copied = String(await page.evaluate('navigator.clipboard.readText()'))
     assert.ok(copied.includes(`"properties":${properties}`), 'exactly as it was sent')
     assert.equal(await page.title(), 'Find a call · Postrider')
-    assert.equal(await page.evaluate(isWider), false)
+    await assertFits(page)
     await assertAccessible(page)
     await page
       .locator('dd')
@@ -269,17 +268,17 @@ test('the life of a call in the console', async (t) => {
       .click()
     await page.getByRole('heading', { name: /^Calls of/ }).waitFor({ timeout: 30_000 })
     await page.getByRole('region', { name: 'calls', exact: true }).getByRole('link').first().waitFor()
-    assert.equal(await page.evaluate(isWider), false)
+    await assertFits(page)
     await assertAccessible(page)
     await page.goto(`/find?${new URLSearchParams({ q: longId })}`)
     await page.getByText('It came to no delivery.').waitFor({ timeout: 30_000 })
     assert.equal(await page.getByRole('button', { name: /Send again/ }).count(), 0)
     await page.getByText('9000000000000000 ms').first().waitFor()
-    assert.equal(await page.evaluate(isWider), false)
+    await assertFits(page)
     await assertAccessible(page)
     await page.goto('/find?q=%ED%A0%80%00..%2F')
     await page.getByText(/^Nothing is known of/).waitFor({ timeout: 30_000 })
-    assert.equal(await page.evaluate(isWider), false)
+    await assertFits(page)
   })
 
   await t.test('a reader sees where it went; no contents, no user and no way to send it again', async (t) => {

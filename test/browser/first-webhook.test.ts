@@ -4,13 +4,11 @@ import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { startScene } from '../support/browser/scene.ts'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
-
-const isWider = 'document.documentElement.scrollWidth > innerWidth'
 
 test('destinations are made, tested and described in the console', async (t) => {
   const receiver = await startReceiver(t)
@@ -194,7 +192,7 @@ test('destinations are made, tested and described in the console', async (t) => 
       assert.equal(await page.getByRole('link', { name: /^(New|Make|Begin)/ }).count(), 0, path)
       const { page: whole } = await openPage(t, url, path, { width: 390 })
       await whole.locator('main .card, main table').first().waitFor()
-      assert.equal(await whole.evaluate(isWider), false, path)
+      await assertFits(whole, path)
     }
   })
 })

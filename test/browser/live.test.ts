@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { startScene } from '../support/browser/scene.ts'
 import { someCall } from '../support/calls/calls.ts'
 import { track, withSource } from '../support/calls/collectors.ts'
@@ -74,8 +74,7 @@ test('calls in the console as they come in', async (t) => {
         messages: [{ key: 'u-1', value: codecs.calls.encode(call) }],
       })
       await rows.first().waitFor()
-      const isWider = 'document.documentElement.scrollWidth > innerWidth'
-      assert.equal(await page.evaluate(isWider), false)
+      await assertFits(page)
       await page.getByRole('button', { name: 'Raw' }).click()
       await page.waitForURL(/form=raw/)
       await rows.first().locator('summary').click()
@@ -83,7 +82,7 @@ test('calls in the console as they come in', async (t) => {
       assert.match(text, /"big": 9007199254740993,\n\s+"price": 3\.50,/)
       assert.ok(text.length < 5_000)
       assert.equal(await page.title(), 'Live · Postrider')
-      assert.equal(await page.evaluate(isWider), false)
+      await assertFits(page)
       await assertAccessible(page)
     },
   )

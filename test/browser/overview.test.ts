@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startReceivers, startScene } from '../support/browser/scene.ts'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { until } from '../support/until.ts'
 
 const calls = (count: number) =>
@@ -141,7 +141,7 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
     const promise = page.locator('.promise')
     await until(async () => /Waiting\s+not known/.test(await promise.innerText()), 30_000)
     await assertAccessible(page)
-    assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+    await assertFits(page)
     await page.goto('/destinations')
     await page.getByText('No collector is running. No forwarder is running.').waitFor()
     assert.equal(await page.locator('tbody .badge-good').count(), 0, 'nothing is sent to any')

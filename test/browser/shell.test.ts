@@ -4,7 +4,7 @@ import { pagePaths, pathTo, type PageName } from '../../src/console/page-paths.t
 import { LoginCode } from '../../src/console/page/session.ts'
 import { adminToken, startConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { until } from '../support/until.ts'
 
 test('the page around every page', async (t) => {
@@ -96,8 +96,7 @@ test('the page around every page', async (t) => {
     // The browser reports the status of the page itself.
     watched.expectFaults(/404/)
     await assertAccessible(page)
-    const isWider = 'document.documentElement.scrollWidth > innerWidth'
-    assert.equal(await page.evaluate(isWider), false)
+    await assertFits(page)
     await tabTo(page, 'Menu')
     await page.keyboard.press('Enter')
     await assertAccessible(page)

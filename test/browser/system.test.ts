@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startReceiver } from '../support/receivers.ts'
 import { startScene } from '../support/browser/scene.ts'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 
 test('the pages of the system', async (t) => {
   const { console, deployment, stopParts } = await startScene(t, async (deployment) => {
@@ -25,7 +25,7 @@ test('the pages of the system', async (t) => {
       await page.getByText(/\d+ of \d+ subjects registered/).waitFor()
       await assertAccessible(page)
       await page.setViewportSize({ width: 390, height: 844 })
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+      await assertFits(page)
       const description = await page.getByRole('link', { name: 'API description' }).getAttribute('href')
       assert.equal((await fetch(url + String(description))).status, 200)
     },
@@ -112,7 +112,7 @@ test('the pages of the system', async (t) => {
     const saved = page.getByRole('region', { name: 'Who is told' }).getByRole('row', { name: /Slack/ })
     await saved.getByText('enabled').waitFor()
     await page.setViewportSize({ width: 390, height: 844 })
-    assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+    await assertFits(page)
     await console.ok(200, 'POST', '/destinations/slack/disable')
   })
 

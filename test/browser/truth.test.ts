@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startPart, type PartName } from '../support/browser/part-process.ts'
-import { assertAccessible, openPage } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage } from '../support/browser/watched-page.ts'
 import { post } from '../support/calls/collectors.ts'
 import { startConsole, type RunningConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
@@ -286,7 +286,7 @@ async function scene(t: TestContext, kafka: OwnKafka): Promise<void> {
     await page.goto('/')
     await page.getByText('No forwarder is running', { exact: true }).waitFor()
     await assertAccessible(page)
-    assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+    await assertFits(page)
     parts.forwarder.thaw()
     await allRun()
     await page.close()

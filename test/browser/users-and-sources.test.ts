@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startScene } from '../support/browser/scene.ts'
-import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { post, track } from '../support/calls/collectors.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { until } from '../support/until.ts'
@@ -12,7 +12,6 @@ import { until } from '../support/until.ts'
 const hostileUser = `<img src=x onerror=alert(1)>\u05d0${'x'.repeat(980)}`
 const hostileName = '<script>alert(1)</script> \u05d0 \u05d1 & “x”'
 
-const isTooWide = (page: Page) => page.evaluate('document.documentElement.scrollWidth > innerWidth')
 const heading = (page: Page, name: string) => page.getByRole('heading', { name, level: 1 })
 
 test('sources, audiences and traits, deletions and suppressions', async (t) => {
@@ -215,7 +214,7 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     await tabTo(page, 'Suppress')
     await page.keyboard.press('Enter')
     await page.getByRole('rowheader', { name: hostileUser }).waitFor()
-    assert.equal(await isTooWide(page), false)
+    await assertFits(page)
     await assertAccessible(page)
     await page.getByLabel('Only this user').fill('u-7')
     await page.getByRole('rowheader', { name: hostileUser }).waitFor({ state: 'detached' })
@@ -273,7 +272,7 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
 
     const narrow = await openPage(t, url, '/sources/shop', { ...reader, width: 390 })
     await narrow.page.getByRole('img', { name: sums }).waitFor()
-    assert.equal(await isTooWide(narrow.page), false)
+    await assertFits(narrow.page)
   })
 
   await t.test('what a source flagged as bots’ is on its page, beside what it accepted', async (t) => {
@@ -332,7 +331,7 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     const narrow = await openPage(t, url, '/sources/shop', { ...reader, width: 390 })
     // A reader is not told a name that a sender chose.
     await narrow.page.getByRole('rowheader', { name: '*', exact: true }).waitFor()
-    assert.equal(await isTooWide(narrow.page), false)
+    await assertFits(narrow.page)
   })
 
   await t.test('a source that does not exist is said to be so', async (t) => {

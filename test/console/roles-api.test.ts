@@ -260,7 +260,7 @@ test('each change has its actor: the token, also where the work is done deep dow
   ])
 })
 
-test('history is paged, the newest first, and has nothing of another source or before its time', async (t) => {
+test('history is paged, the newest first, and has nothing of another source or outside its time', async (t) => {
   const deployment = await deploy(t)
   const { ok, call } = await startConsole(deployment)
   for (const id of ['one', 'two', 'three']) await ok(201, 'POST', '/sources', { id, name: id })
@@ -279,6 +279,10 @@ test('history is paged, the newest first, and has nothing of another source or b
     ['two', 'one'],
   ])
   assert.deepEqual(idsOf((await ok(200, 'GET', '/settings/history?source=two')).data), ['two', 'two'])
+  const before = await ok(200, 'GET', '/settings/history?until=2001-01-01T00:00:00Z')
+  assert.deepEqual([before.data, before.next], [[], null])
+  const all = await ok(200, 'GET', '/settings/history?until=2999-01-01T00:00:00Z&limit=200')
+  assert.equal(idsOf(all.data).length, 4)
   const later = await ok(200, 'GET', '/settings/history?since=2999-01-01T00:00:00Z')
   assert.deepEqual(later, { data: [], next: null })
   assert.equal((await call('GET', '/settings/history?cursor=x&since=soon')).status, 400)

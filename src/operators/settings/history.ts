@@ -157,6 +157,8 @@ export interface HistoryQuery {
   destination?: string | undefined
   /** Epoch ms. */
   since: number | null
+  /** Epoch ms; null: up to now. */
+  until: number | null
   /** Only those before this version. */
   before: number | null
   limit: number
@@ -176,12 +178,13 @@ export async function settingsHistory(
   read: ReadChanges,
   signal?: AbortSignal,
 ): Promise<{ data: HistoryEntry[]; next: number | null }> {
-  const { since, before, limit } = query
+  const { since, until, before, limit } = query
   const newest: HistoryEntry[] = []
   await read((accepted) => {
     const version = accepted.version + 1
     if (before !== null && version >= before) return
     if (since !== null && accepted.appendedAt < since) return
+    if (until !== null && accepted.appendedAt >= until) return
     const entry = entryOf(accepted, query)
     if (entry === null) return
     newest.push(entry)

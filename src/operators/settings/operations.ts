@@ -57,14 +57,16 @@ export const settingsOperations: Operation[] = [
       source: z.string().optional().describe('Only changes of this source.'),
       destination: z.string().optional().describe('Only changes of this destination.'),
       since: z.string().optional().describe(`Since then. ${momentText}`),
+      until: z.string().optional().describe(`Before then. ${momentText}`),
       ...pageQuery.shape,
     }),
     success: { status: 200, description: 'A page of them.', schema: pageOf(historyEntrySchema) },
     async handle({ caller: { role }, query, gone }, { readChanges, now }) {
-      const { source, destination, since, limit, cursor } = query
+      const { source, destination, since, until, limit, cursor } = query
       const before = cursor === undefined ? null : Number(decodeCursor(cursor))
       if (before !== null && !Number.isSafeInteger(before)) throw wrongCursor()
-      const asked = { source, destination, limit, before, role, since: momentOf('since', since, now()) }
+      const period = { since: momentOf('since', since, now()), until: momentOf('until', until, now()) }
+      const asked = { source, destination, limit, before, role, ...period }
       const { data, next } = await settingsHistory(asked, readChanges, gone)
       return { status: 200, body: { data, next: next === null ? null : encodeCursor(String(next)) } }
     },

@@ -143,6 +143,18 @@ const unseenControls = `(() => {
 })()`
 
 /** Presses Tab until what has the focus has this name, as a person without a mouse would. */
+/** Nothing is wider than the window, and no table wider than the frame that it scrolls in: its last column is seen. */
+export async function assertFits(page: Page, what?: string): Promise<void> {
+  assert.deepEqual(await page.evaluate(tooWide), [], what)
+}
+
+const tooWide = `[
+  ...(document.documentElement.scrollWidth > innerWidth ? ['the page'] : []),
+  ...[...document.querySelectorAll('.table-frame')]
+    .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+    .map((frame) => frame.ariaLabel),
+]`
+
 export async function tabTo(page: Page, name: string | RegExp): Promise<void> {
   const seen: string[] = []
   for (let count = 0; count < 200; count++) {

@@ -80,7 +80,12 @@ const columnsOf = (kind: Kind): Column<ComputationAnswer>[] => [
   },
   { head: 'Property', moves: 'medium', cell: ({ key }) => <span class="id">{key}</span> },
   { head: 'Source', moves: 'medium', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
-  { head: kind.counted, isNumber: true, cell: ({ id }) => <Count kind={kind} id={id} /> },
+  {
+    head: kind.counted,
+    isNumber: true,
+    moves: 'narrow',
+    cell: ({ id }) => <Count kind={kind} id={id} />,
+  },
   {
     head: 'Last sync',
     moves: 'narrow',

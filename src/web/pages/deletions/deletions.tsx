@@ -68,7 +68,7 @@ const columns: Column<DeletionAnswer>[] = [
     cell: ({ actor }) =>
       actor === null ? <NoValue why="Not recorded" /> : <span class="foreign">{actor}</span>,
   },
-  { head: 'Users', isNumber: true, cell: ({ users }) => countText(users) },
+  { head: 'Users', isNumber: true, moves: 'narrow', cell: ({ users }) => countText(users) },
   { head: 'State', cell: ({ state }) => <DeletionBadge state={state} /> },
   {
     head: 'Sources',

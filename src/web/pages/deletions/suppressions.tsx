@@ -64,6 +64,7 @@ const columnsOf = (end: (item: SuppressionAnswer) => void): Column<SuppressionAn
   { head: 'User', isName: true, cell: ({ userId }) => <span class="id">{userId}</span> },
   {
     head: 'Source',
+    moves: 'narrow',
     cell: ({ sourceId }) => (sourceId === null ? 'every source' : <span class="id">{sourceId}</span>),
   },
   { head: 'Suppressed', cell: ({ since }) => <Ago at={since} /> },

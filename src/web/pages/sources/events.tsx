@@ -130,7 +130,7 @@ const fieldColumns = (calls: number): Column<FieldRow>[] => [
 
 function Counted({ since }: { since: string | null }) {
   return since === null ? null : (
-    <p class="faint">
+    <p class="lead">
       Counted in what Kafka kept: every call since <Ago at={since} />. Values are not kept.
     </p>
   )

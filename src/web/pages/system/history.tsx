@@ -5,6 +5,7 @@ import { PageTitle } from '../../app/shell.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { absoluteText, wordsOf } from '../../components/figures.ts'
 import { NotKnown } from '../../components/notices.tsx'
+import { PeriodFields } from '../../components/period.tsx'
 import { PagedTable, type Column } from '../../components/table.tsx'
 import { Ago } from '../../components/time.tsx'
 import { SystemTabs } from './system-tabs.tsx'
@@ -12,32 +13,45 @@ import { SystemTabs } from './system-tabs.tsx'
 type Changed = HistoryAnswer['changed'][number]
 
 const filters = [
-  ['destination', 'Destination', 'Its whole id'],
-  ['source', 'Source', 'Its whole id'],
-  ['since', 'Since', 'A duration ago (2h, 7d) or an ISO time'],
+  ['destination', 'Destination'],
+  ['source', 'Source'],
+] as const
+
+const periods = [
+  ['', 'All that there were'],
+  ['1h', 'The last hour'],
+  ['1d', 'The last day'],
+  ['7d', 'The last 7 days'],
 ] as const
 
 /** Who changed what of the settings, and when. */
 export function History() {
-  const asked = {
-    query: Object.fromEntries(filters.map(([name]) => [name, query.value.get(name)?.trim() ?? ''])),
-  }
+  const value = (name: string) => query.value.get(name)?.trim() ?? ''
+  const names = [...filters.map(([name]) => name), 'since', 'until']
+  const asked = { query: Object.fromEntries(names.map((name) => [name, value(name)])) }
   const isFiltered = Object.values(asked.query).some((value) => value !== '')
   return (
     <>
       <PageTitle title="Settings history" curl={{ route: 'GET /settings/history', asked }} />
       <SystemTabs />
       <div class="filters">
-        {filters.map(([name, label, hint]) => (
+        {filters.map(([name, label]) => (
           <TextField
             key={name}
             label={label}
             type="search"
-            placeholder={hint}
+            placeholder="Its whole id"
             value={query.value.get(name) ?? ''}
             change={(value) => setQuery({ [name]: value, cursor: null })}
           />
         ))}
+        <PeriodFields
+          label="Time"
+          since={value('since')}
+          until={value('until')}
+          periods={periods}
+          choose={(period) => setQuery({ ...period, cursor: null })}
+        />
       </div>
       <div class="history">
         <PagedTable
@@ -57,6 +71,7 @@ const columns: Column<HistoryAnswer>[] = [
   { head: 'When', cell: ({ at }) => <Ago at={at} /> },
   {
     head: 'Who',
+    moves: 'narrow',
     cell: ({ actor }) =>
       actor === null ? (
         <NotKnown why="Versions before did not note it" />

@@ -112,7 +112,7 @@ const columns: Column<Topic>[] = [
   { head: 'State', cell: (topic) => <TopicBadge topic={topic} /> },
   { head: 'Partitions', isNumber: true, cell: ({ partitions }) => countText(partitions) },
   { head: 'Copies', isNumber: true, moves: 'narrow', cell: ({ copies }) => countText(copies) },
-  { head: 'Kept', cell: (topic) => <Kept topic={topic} /> },
+  { head: 'Kept', moves: 'narrow', cell: (topic) => <Kept topic={topic} /> },
   {
     head: 'Largest record',
     isNumber: true,

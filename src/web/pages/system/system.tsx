@@ -87,13 +87,13 @@ const columns: Column<Process>[] = [
     ),
   },
   { head: 'State', cell: ({ state }) => <Badge tone={tones[state]} text={state} title={titles[state]} /> },
-  { head: 'Version', moves: 'narrow', cell: ({ version }) => version },
+  { head: 'Version', moves: 'medium', cell: ({ version }) => version },
   { head: 'Started', moves: 'narrow', cell: ({ startedAt }) => <Ago at={startedAt} /> },
   { head: 'Last heartbeat', cell: ({ seenAt }) => <Ago at={seenAt} /> },
   {
     head: 'Partitions',
     isNumber: true,
-    moves: 'narrow',
+    moves: 'medium',
     cell: ({ roles, partitions }) =>
       roles.includes('forwarder') ? countText(partitions.length) : <NoValue why="No forwarder in it" />,
   },
@@ -233,5 +233,5 @@ const partitionColumns: Column<ReadPartition>[] = [
     cell: ({ topic, partition }) => <span class="id">{`${topic}/${partition}`}</span>,
   },
   { head: 'Lag', isNumber: true, cell: ({ lag }) => (lag === null ? unknownLag : countText(lag)) },
-  { head: 'Read by', cell: ({ reader }) => <span class="id">{reader}</span> },
+  { head: 'Read by', moves: 'narrow', cell: ({ reader }) => <span class="id">{reader}</span> },
 ]
