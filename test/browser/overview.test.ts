@@ -45,6 +45,22 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
     )
   }, 60_000)
 
+  await t.test('the list says how many calls wait for each destination, and leads to them', async (t) => {
+    const figures = (query: string) =>
+      ok(200, 'GET', `/overview/destinations?${query}`) as unknown as Promise<{
+        data: { id: string; waiting: number | null }[]
+      }>
+    await until(async () => (await figures('id=stock')).data[0]!.waiting === 40, 30_000)
+    const most = (await figures('sort=waiting')).data
+    assert.deepEqual([most[0]!.id, most.map(({ waiting }) => waiting)], ['stock', [40, 0, 0, 0]])
+    const { page } = await openPage(t, url, '/destinations?sort=waiting')
+    assert.match(await page.locator('tbody tr').first().innerText(), /^stock\b/)
+    await page.getByRole('link', { name: 'Waiting for stock: 40' }).click()
+    await page.waitForURL('**/destinations/stock?view=calls&step=waiting')
+    await page.getByText('The 200 that are due first').waitFor()
+    await page.locator('tbody tr').nth(39).waitFor()
+  })
+
   await t.test(
     'down, paused and dead letters are said with when and why; numbers are the API’s',
     async (t) => {

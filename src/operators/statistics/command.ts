@@ -261,8 +261,8 @@ export const statisticsShapes: Readonly<Record<string, CommandShape>> = {
   listDestinationFigures: {
     none: 'there is no such destination',
     row: {
-      headings: figureHeadings,
-      of: (destination: DestinationOverview) => figureRow(destination),
+      headings: [...figureHeadings, 'waiting'],
+      of: (destination: DestinationOverview) => [...figureRow(destination), number(destination.waiting)],
     },
   },
   showSystem: { text: systemPage },

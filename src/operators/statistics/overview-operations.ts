@@ -84,6 +84,9 @@ export const destinationOverviewSchema = z
   .object({
     ...summaryShape,
     ...reasonsShape,
+    waiting: count
+      .nullable()
+      .describe('Deliveries in retry tiers, counted there; null where that is not known.'),
     urls: z.array(urlStateSchema).max(maxUrls),
     hours: z
       .array(z.object({ at: z.string(), delivered: count, failed: count, deadLettered: count }))
@@ -225,17 +228,18 @@ export const overviewOperations: Operation[] = [
         total: count.describe('Destinations on all pages together.'),
       }),
     },
-    async handle({ query }, { settings: { state }, statistics, callsTopic, now }) {
+    async handle({ query }, { settings: { state }, statistics, waiting: inTiers, callsTopic, now }) {
       const windowMs = windowOf(query)
+      const waiting = await inTiers.counts()
       const skip = skipOf(query.cursor)
       const input = { store: await statistics(), settings: state, callsTopic, now: now(), windowMs }
       const ids = query.id ? [...new Set(query.id)] : null
-      const standings = inOrder(standingsOf(input, ids).all.filter(isAskedFor(query)), query.sort)
+      const standings = inOrder(standingsOf(input, ids).all.filter(isAskedFor(query)), query.sort, waiting)
       const end = skip + query.limit
       return {
         status: 200,
         body: {
-          data: destinationOverviews(input, standings.slice(skip, end), query),
+          data: destinationOverviews(input, standings.slice(skip, end), { ...query, waiting }),
           next: end < standings.length ? encodeCursor(String(end)) : null,
           total: standings.length,
         },

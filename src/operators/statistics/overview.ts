@@ -35,6 +35,7 @@ import {
 } from './processes.ts'
 import { Kept } from '../kept.ts'
 import { lastMinutes, sumsBetween, type StatisticsStore } from './series.ts'
+import type { WaitingCounts } from './waiting.ts'
 
 /** What the overview is made from. Times are epoch ms. */
 export interface OverviewInput {
@@ -107,18 +108,28 @@ export const destinationOrders = [
   'success',
   'p95',
   'queued',
+  'waiting',
   'dead_letters',
 ] as const
 export type DestinationOrder = (typeof destinationOrders)[number]
 
-/** `worst`: by health, then by dead letters, then by the share of attempts that fail. Of figures, the worst or the most come first. */
-export function inOrder(standings: readonly Standing[], order: DestinationOrder): Standing[] {
+/**
+ * `worst`: by health, then by dead letters, then by the share of attempts that fail. Of figures, the worst or the most come
+ * first.
+ *
+ * @param waiting how much waits for each in retry tiers; null: not known
+ */
+export function inOrder(
+  standings: readonly Standing[],
+  order: DestinationOrder,
+  waiting: WaitingCounts | null = null,
+): Standing[] {
   if (order === 'name')
     return standings.toSorted(
       ({ destination: a }, { destination: b }) => compared(a.name, b.name) || compared(a.id, b.id),
     )
   return standings
-    .map((standing) => ({ standing, ranks: ranksOf[order](standing) }))
+    .map((standing) => ({ standing, ranks: ranksOf[order](standing, waiting) }))
     .sort(
       (a, b) =>
         a.ranks.reduce((found, rank, index) => found || rank - b.ranks[index]!, 0) ||
@@ -130,7 +141,10 @@ export function inOrder(standings: readonly Standing[], order: DestinationOrder)
 const compared = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1)
 
 /** The lowest comes first. */
-const ranksOf: Record<Exclude<DestinationOrder, 'name'>, (standing: Standing) => number[]> = {
+const ranksOf: Record<
+  Exclude<DestinationOrder, 'name'>,
+  (standing: Standing, waiting: WaitingCounts | null) => number[]
+> = {
   worst({ health, counts }) {
     const { attempts, succeeded } = judgedOutcomesOf(counts)
     const failing = attempts === 0 ? 0 : 1 - succeeded / attempts
@@ -143,6 +157,7 @@ const ranksOf: Record<Exclude<DestinationOrder, 'name'>, (standing: Standing) =>
   },
   p95: ({ counts }) => [-(attemptsOf(counts).p95Ms ?? -1)],
   queued: ({ live }) => [-sumOf(live, 'queued')],
+  waiting: ({ destination: { id } }, waiting) => [-(waiting?.get(id) ?? 0)],
   dead_letters: ({ counts }) => [-(counts.deadLettered ?? 0)],
 }
 
@@ -260,7 +275,7 @@ const shownPause = (pause: Destination['pause']) =>
 export function destinationOverviews(
   input: OverviewInput,
   standings: readonly Standing[],
-  { hours }: { hours: boolean },
+  { hours, waiting }: { hours: boolean; waiting: WaitingCounts | null },
 ) {
   const { store, now } = input
   const rate = rateOf(input)
@@ -271,6 +286,7 @@ export function destinationOverviews(
     return {
       ...summary,
       ...figures,
+      waiting: waiting && (waiting.get(destination.id) ?? 0),
       urls: destination.urls.map((url) => {
         const {
           attempts = 0,

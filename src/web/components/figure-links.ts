@@ -18,5 +18,9 @@ export const attemptsLink = (
 ): string =>
   `${pathTo('destination', { id: destinationId })}?${new URLSearchParams({ view: 'attempts', ...queryOf({ ...given }) })}`
 
+/** What became of calls otherwise, or has not become yet. */
+export const callsLink = (destinationId: string, given: { step: string; reason?: string }): string =>
+  `${pathTo('destination', { id: destinationId })}?${new URLSearchParams({ view: 'calls', ...queryOf({ ...given }) })}`
+
 export const deadLettersLink = (given: Counted & { destination?: string; reason?: string }): string =>
   linkTo('deadLetters', queryOf({ ...given }))

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { ApiFailure, request } from '../../api/request.ts'
 import type { StatsAnswer, DestinationAnswer, DestinationNowAnswer } from '../../api/routes.ts'
-import { attemptsLink, deadLettersLink } from '../../components/figure-links.ts'
+import { attemptsLink, callsLink, deadLettersLink } from '../../components/figure-links.ts'
 import { countText, wordsOf, compactText, msText, percentText } from '../../components/figures.ts'
 import { NotKnown, NoValue } from '../../components/notices.tsx'
 import { Bar, Mark, totalOf } from '../../components/share-bar.tsx'
@@ -40,7 +40,7 @@ export function Pipeline({ stats, ...given }: PipelineProps) {
   const { planned, sentAgain, waitedBefore, delivered, waiting, deadLettered, held, unaccounted } = pipeline
   const period = { since: stats.from, until: stats.to }
   const attempts = (outcome: string) => attemptsLink(stats.destinationId, { outcome, ...period })
-  const calls = (step: string, reason = '') => `?view=calls&step=${step}&reason=${reason}`
+  const calls = (step: string, reason = '') => callsLink(stats.destinationId, { step, reason })
   const ofLetters = { destination: stats.destinationId, ...period }
   const stages: Stage[] = [
     { name: 'Delivered', count: delivered, tone: 'good', href: attempts('success') },

@@ -5,9 +5,9 @@ import { query, setQuery } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { Select } from '../../components/fields.tsx'
-import { attemptsLink, deadLettersLink } from '../../components/figure-links.ts'
+import { attemptsLink, callsLink, deadLettersLink } from '../../components/figure-links.ts'
 import { compactText, countOf, msText, percentText } from '../../components/figures.ts'
-import { Empty, NoValue } from '../../components/notices.tsx'
+import { Empty, NotKnown, NoValue } from '../../components/notices.tsx'
 import { DaySparkline } from '../../components/sparkline.tsx'
 import { useSettled } from '../../components/settled.ts'
 import { FilterByName, PageTable, usePage, type Column } from '../../components/table.tsx'
@@ -140,11 +140,21 @@ const columns: Column<DestinationNowAnswer>[] = [
     cell: ({ p95Ms }) => (p95Ms === null ? <NoValue why={noAttempts} /> : msText(p95Ms)),
   },
   {
-    head: 'Queued',
+    head: 'Waiting',
     isNumber: true,
     moves: 'medium',
-    sort: { by: 'queued', direction: 'descending' },
-    cell: ({ queued }) => compactText(queued),
+    sort: { by: 'waiting', direction: 'descending' },
+    cell: ({ id, waiting }) =>
+      waiting === null ? (
+        <NotKnown why="There is too much of it to count, or Kafka does not answer" />
+      ) : (
+        <Figure
+          href={waiting > 0 ? callsLink(id, { step: 'waiting' }) : undefined}
+          what={`Waiting for ${id}`}
+        >
+          {compactText(waiting)}
+        </Figure>
+      ),
   },
   {
     head: 'Dead letters',
