@@ -187,6 +187,7 @@ const common: Column<AttemptAnswer>[] = [
 
 const callColumn: Column<AttemptAnswer> = {
   head: 'Call',
+  moves: 'medium',
   cell: (attempt) => (
     <div class="attempt-call">
       <MessageLink messageId={attempt.messageId} />
