@@ -309,6 +309,11 @@ async function scene(t: TestContext, kafka: OwnKafka): Promise<void> {
     )
     kafka.freeze()
     try {
+      // Whoever is called now logs in now.
+      const late = await openPage(t, url, '/')
+      await late.page.getByText('nothing that was accepted is lost').waitFor({ timeout: 60_000 })
+      late.expectFaults(/503/)
+      await late.context.close()
       await Promise.all(
         tabs.map(async ({ watched: { page }, mine }) => {
           await page.getByText('nothing that was accepted is lost').waitFor({ timeout: 60_000 })

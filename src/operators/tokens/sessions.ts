@@ -79,6 +79,8 @@ export const sessionOperations: Operation[] = [
       'revoked, or when ADMIN_TOKEN changes.',
     role: 'reader',
     isOpen: true,
+    // It gives nothing but who one is: each request behind it has its token looked at by itself.
+    needsNoKafka: true,
     body: loginBody,
     refusals: [429],
     success: {

@@ -351,7 +351,7 @@ test('without Kafka it is said whose session it is, by what was known last, and 
   })
   assert.deepEqual(
     operations.filter(({ needsNoKafka }) => needsNoKafka).map(({ id }) => id),
-    ['showSession', 'showLoginWays', 'endSession'],
+    ['showSession', 'showLoginWays', 'beginSession', 'endSession'],
   )
   const reader = holderOf('reader')
   for (const headers of [bearer(reader), session(reader)]) {
