@@ -24,7 +24,7 @@ export function Alerts() {
     <>
       <PageTitle title="Alerts" curl={{ route: 'GET /alerts' }} />
       <SystemTabs />
-      <p class="faint">
+      <p class="lead">
         An endpoint that is down, deliveries that fail, an audit that finds a gap: Postrider tells who is
         named here, at most once a minute for each cause, and when it is over.
       </p>
