@@ -112,7 +112,7 @@ test('the list of destinations', async (t) => {
     const under = page.locator('tr:has(a[href$="/hostile-0"]) + tr').getByRole('term')
     await under.first().waitFor()
     const moved = await under.allInnerTexts()
-    assert.ok(moved.includes('p95') && moved.includes('Queued'), moved.join())
+    assert.ok(moved.includes('p95') && moved.includes('Waiting'), moved.join())
     assert.deepEqual([...(await heads()), ...moved].sort(), wide.sort())
     await assertFits(page)
     await assertAccessible(page)

@@ -194,10 +194,11 @@ const columnsFor = (sum: VerdictAnswer['sum']): Column<Row>[] => [
         </a>
       ),
   },
-  { head: 'Planned', isNumber: true, cell: ({ planned }) => countText(planned) },
+  { head: 'Planned', isNumber: true, moves: 'narrow', cell: ({ planned }) => countText(planned) },
   {
     head: '+ Again',
     isNumber: true,
+    moves: 'narrow',
     cell: (row) => <span title={againText(row)}>{countText(again(row))}</span>,
   },
   ...ends
@@ -205,6 +206,7 @@ const columnsFor = (sum: VerdictAnswer['sum']): Column<Row>[] => [
     .map(([head, field], at): Column<Row> => ({
       head: `${at === 0 ? '=' : '+'} ${head}`,
       isNumber: true,
+      moves: 'narrow',
       cell: (row) => <span class={row[field] === 0 ? 'faint' : ''}>{countText(row[field])}</span>,
     })),
   {
@@ -255,6 +257,7 @@ const faultColumns: Column<Fault>[] = [
   {
     head: 'Offsets',
     isNumber: true,
+    moves: 'narrow',
     cell: ({ first, last }) =>
       first === null ? (
         <NoValue why="It is not about single offsets" />
@@ -266,10 +269,11 @@ const faultColumns: Column<Fault>[] = [
   },
   {
     head: 'Destination',
+    moves: 'narrow',
     cell: ({ destinationId }) =>
       destinationId === null ? <NoValue why="Of all" /> : <span class="id">{destinationId}</span>,
   },
-  { head: 'Why', cell: ({ why }) => <span class="foreign">{why}</span> },
+  { head: 'Why', moves: 'narrow', cell: ({ why }) => <span class="foreign">{why}</span> },
 ]
 
 /** What a crash or a rebalance made twice: accounted for, but a receiver may have had it twice. */
@@ -298,11 +302,13 @@ const copyColumns: Column<Copy>[] = [
   },
   {
     head: 'Delivery',
+    moves: 'narrow',
     cell: ({ deliveryId }) =>
       deliveryId === null ? <NoValue why="No delivery" /> : <span class="id">{deliveryId}</span>,
   },
   {
     head: 'Made from',
+    moves: 'narrow',
     cell: ({ from }) =>
       from === null ? (
         <NoValue why="Not known" />

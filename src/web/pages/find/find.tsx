@@ -258,11 +258,10 @@ export function UserCalls({ userId }: { userId: string }) {
 }
 
 const columns: Column<UserMessageAnswer>[] = [
-  { head: 'Received', cell: ({ receivedAt }) => <Ago at={receivedAt} /> },
+  { head: 'Received', isName: true, cell: ({ receivedAt }) => <Ago at={receivedAt} /> },
   { head: 'Type', cell: ({ type }) => <span class={`call-type call-${type}`}>{type}</span> },
   {
     head: 'Event or name',
-    moves: 'narrow',
     cell: ({ event, name }) =>
       event !== null || name !== null ? (
         <span class="foreign">{event ?? name}</span>
@@ -270,9 +269,9 @@ const columns: Column<UserMessageAnswer>[] = [
         <NoValue why="It has none" />
       ),
   },
-  { head: 'What became of it', cell: (call) => <Ends call={call} /> },
+  { head: 'What became of it', moves: 'narrow', cell: (call) => <Ends call={call} /> },
   { head: 'Source', moves: 'medium', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
-  { head: 'Call', isName: true, cell: ({ messageId }) => <MessageLink messageId={messageId} /> },
+  { head: 'Call', moves: 'narrow', cell: ({ messageId }) => <MessageLink messageId={messageId} /> },
 ]
 
 const maxEnds = 4

@@ -30,8 +30,8 @@ export function Violations({ id, plan }: { id: string; plan: string }) {
 
 const columns: Column<ViolationAnswer>[] = [
   { head: 'Event', isName: true, cell: ({ event }) => <span class="words">{event}</span> },
-  { head: 'Path', cell: ({ path }) => <code>{path || '–'}</code> },
-  { head: 'Rule', cell: ({ rule }) => wordsOf(rule) },
+  { head: 'Path', moves: 'narrow', cell: ({ path }) => <code>{path || '–'}</code> },
+  { head: 'Rule', moves: 'narrow', cell: ({ rule }) => wordsOf(rule) },
   {
     head: 'Count',
     isNumber: true,

@@ -89,7 +89,7 @@ const columns: Column<Process>[] = [
   { head: 'State', cell: ({ state }) => <Badge tone={tones[state]} text={state} title={titles[state]} /> },
   { head: 'Version', moves: 'medium', cell: ({ version }) => version },
   { head: 'Started', moves: 'narrow', cell: ({ startedAt }) => <Ago at={startedAt} /> },
-  { head: 'Last heartbeat', cell: ({ seenAt }) => <Ago at={seenAt} /> },
+  { head: 'Last heartbeat', moves: 'narrow', cell: ({ seenAt }) => <Ago at={seenAt} /> },
   {
     head: 'Partitions',
     isNumber: true,
