@@ -99,34 +99,6 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
     },
   )
 
-  await t.test(
-    'whoever works by keyboard keeps the place where the list comes in another order',
-    async (t) => {
-      const { page } = await openPage(t, url, '/')
-      const rows = page.locator('.problem')
-      await page.getByText('3 destinations need you').waitFor()
-      const count = await rows.count()
-      let isTurned = false
-      await page.route('**/api/v1/problems?*', async (route) => {
-        const response = await route.fetch()
-        const json = (await response.json()) as { causes: object[] }
-        await route.fulfill({ response, json: isTurned ? { ...json, causes: json.causes.reverse() } : json })
-      })
-      for (const row of [0, count - 1]) {
-        const before = await rows.allInnerTexts()
-        const of = await rows.nth(row).getByRole('link').first().innerText()
-        await rows.nth(row).getByRole('button').first().focus()
-        isTurned = !isTurned
-        await until(async () => {
-          const [first] = await rows.allInnerTexts()
-          return first!.split('\n')[0] === before.at(-1)!.split('\n')[0]
-        }, 30_000)
-        const focused = String(await page.evaluate("document.activeElement.closest('.problem')?.innerText"))
-        assert.ok(focused.includes(of), `${of} has the focus, not ${focused}`)
-      }
-    },
-  )
-
   await t.test('a pause is ended by keyboard alone, after one question by name', async (t) => {
     const { page } = await openPage(t, url, '/')
     await page.getByText('3 destinations need you').waitFor()

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiFailure } from '../api/request.ts'
 import { Failure } from './notices.tsx'
 
@@ -18,7 +18,8 @@ export function Dialog({
   const element = useRef<HTMLDialogElement>(null)
   const isOver = useRef(false)
   const titleId = useId()
-  useEffect(() => {
+  // Not after the next frame: until then nothing would have the focus, and whoever types on would type to nobody.
+  useLayoutEffect(() => {
     const dialog = element.current!
     const before = document.activeElement
     dialog.showModal()

@@ -5,7 +5,6 @@ import type { ListPage, Route, Routes } from '../api/routes.ts'
 import { query, setQuery } from '../app/address.ts'
 import { TextField } from './fields.tsx'
 import { countText } from './figures.ts'
-import { useKeptFocus } from './kept-focus.ts'
 import { Empty } from './notices.tsx'
 import { Loaded } from './views.tsx'
 import { width, type Width } from './width.ts'
@@ -72,10 +71,9 @@ const isMoved = <T,>({ moves }: Column<T>, at: Width): boolean =>
 function Rows<T>({ label, columns, rows, keyOf, sorting }: TableProps<T>) {
   const shown = columns.filter((column) => !isMoved(column, width.value))
   const moved = columns.filter((column) => isMoved(column, width.value))
-  const frame = useKeptFocus<HTMLDivElement>()
   const classOf = ({ isNumber }: Column<T>) => (isNumber ? 'number' : '')
   return (
-    <div ref={frame} class="table-frame" role="region" aria-label={label} tabIndex={0}>
+    <div class="table-frame" role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>

@@ -7,7 +7,6 @@ import type { CauseAnswer, ProblemAnswer } from '../../api/routes.ts'
 import { isLimited, may } from '../../app/session.ts'
 import { Lazy } from '../../components/lazy.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
-import { useKeptFocus } from '../../components/kept-focus.ts'
 import { countOf, countText, wordsOf } from '../../components/figures.ts'
 import { say, sentence } from '../../components/notices.tsx'
 import { Badge, HealthBadge } from '../../components/text.tsx'
@@ -45,7 +44,6 @@ const shownAtFirst = 8
 export function ProblemList({ causes, omitted, reload }: ProblemListProps) {
   const [acting, setActing] = useState<Acting | null>(null)
   const [isWhole, setWhole] = useState(false)
-  const list = useKeptFocus<HTMLUListElement>()
   const close = () => {
     setActing(null)
     reload()
@@ -58,7 +56,7 @@ export function ProblemList({ causes, omitted, reload }: ProblemListProps) {
       <h2 id="problems" class="hidden">
         What needs you
       </h2>
-      <ul ref={list} class="problems card">
+      <ul class="problems card">
         {shown.map((cause) => (
           <li key={cause.id} class={cause.isSeen ? 'is-seen' : ''}>
             {cause.problems === 1 ? (
