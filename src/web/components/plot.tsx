@@ -45,6 +45,8 @@ export function Plot(props: PlotProps) {
   /** The point under the pointer. */
   const [pointed, point] = useState<number | null>(null)
   const from = knownFrom(times, known)
+  // There may be fewer points by now.
+  const pointedAt = pointed === null ? undefined : times[pointed]
   const values = series.map((each) => each.values)
   const lines = (isStacked ? stacked(values) : values).map((line) =>
     partsOfLine(times, line, known, Date.now()),
@@ -87,13 +89,14 @@ export function Plot(props: PlotProps) {
     <figure class="plot">
       <div class="plot-head">
         {/* The title keeps its place: nothing moves under the pointer. */}
-        <figcaption class={pointed === null ? '' : 'is-covered'}>{title}</figcaption>
-        {pointed !== null && <p>{absoluteText(times[pointed]!).slice(0, 16)}</p>}
+        <figcaption class={pointedAt === undefined ? '' : 'is-covered'}>{title}</figcaption>
+        {pointedAt !== undefined && <p>{absoluteText(pointedAt).slice(0, 16)}</p>}
         <ul>
           {series.map(({ label, color, values }) => {
             // In a stack, the names of what did not come would be most of it.
             if (isStacked && !values.some((value) => value)) return null
-            const value = pointed === null || times[pointed]! < (from ?? Infinity) ? null : values[pointed]
+            const isKnown = pointedAt !== undefined && pointedAt >= (from ?? Infinity)
+            const value = isKnown ? values[pointed!] : null
             return (
               <li key={label}>
                 <span class="plot-mark" style={{ background: `var(${color})` }} />
