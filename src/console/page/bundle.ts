@@ -62,8 +62,8 @@ const bundle = (plugins: Plugin[]) =>
     logLevel: 'silent',
   })
 
-/** Large, and for a few pages only: scripts of their own, which those ask for. */
-const forFew = ['components/options.ts', 'components/option-control.tsx', 'components/replays.tsx']
+/** Large, and for pages with forms of options only: a script of their own, which those ask for. */
+const forForms = ['components/options.ts', 'components/option-control.tsx']
 
 /**
  * Puts all that pages share into one script, by having every page import it. Left to itself, esbuild makes a script for each
@@ -74,7 +74,7 @@ function withShared({ outputs }: Metafile): Plugin {
   const own = (paths: string[]) => paths.filter((path) => !path.includes('node_modules'))
   const shared = own(
     all.filter(({ entryPoint }) => entryPoint === undefined).flatMap(({ inputs }) => Object.keys(inputs)),
-  ).filter((path) => !forFew.includes(path))
+  ).filter((path) => !forForms.includes(path))
   const imports = shared.map((path) => `\nimport ${JSON.stringify(join(web, path))}`).join('')
   const entries = new Set(
     own(all.flatMap(({ entryPoint }) => entryPoint ?? [])).map((path) => join(web, path)),

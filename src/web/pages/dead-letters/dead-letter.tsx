@@ -7,7 +7,7 @@ import { PageTitle } from '../../app/shell.tsx'
 import { ExchangeText } from '../../components/exchange.tsx'
 import { countText, msText, wordsOf } from '../../components/figures.ts'
 import { Note } from '../../components/notices.tsx'
-import { Replays } from '../../components/replays.tsx'
+import { ReplaysIfAny } from '../../components/replays-if-any.tsx'
 import { Table, type Column } from '../../components/table.tsx'
 import { LongText, MessageLink } from '../../components/text.tsx'
 import { Ago, At } from '../../components/time.tsx'
@@ -40,7 +40,7 @@ export function DeadLetter({ params }: PageProps) {
           </button>
         )}
       </PageTitle>
-      <Replays live={replays} max={1} />
+      <ReplaysIfAny live={replays} max={1} />
       {sent && (
         <Note>
           <p>

@@ -6,7 +6,7 @@ import { Select } from '../../components/fields.tsx'
 import { countOf, countText, relativeText, wordsOf } from '../../components/figures.ts'
 import { Progress } from '../../components/notices.tsx'
 import { PeriodFields } from '../../components/period.tsx'
-import { Replays } from '../../components/replays.tsx'
+import { ReplaysIfAny } from '../../components/replays-if-any.tsx'
 import { now } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import {
@@ -43,7 +43,7 @@ export function DeadLetters() {
           {isRunning ? 'Counting …' : 'Count again'}
         </button>
       </PageTitle>
-      <Replays live={replays} max={1} />
+      <ReplaysIfAny live={replays} max={1} />
       <FilterFields groups={data?.groups ?? []} />
       {data === null && progress !== null && progress.total > 0 ? (
         <Progress label="Dead letters looked at" done={progress.looked} total={progress.total} />

@@ -4,16 +4,13 @@ import { query, setQuery } from '../../app/address.ts'
 import { isLimited } from '../../app/session.ts'
 import { Choice } from '../../components/fields.tsx'
 import { absoluteText, compactText, countText, msText } from '../../components/figures.ts'
-import { Lazy } from '../../components/lazy.tsx'
 import { Plot, type PlotMark, type PlotSeries } from '../../components/plot.tsx'
+import { ReplaysIfAny } from '../../components/replays-if-any.tsx'
 import { Ago } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { chooseRange, chooseWindow, shownPeriod, windows, type Period } from './period.ts'
 import { Pipeline, Urls } from './pipeline.tsx'
 import { Range } from './range.tsx'
-
-// Most destinations have none.
-const replaysPart = () => import('../../components/replays.tsx').then(({ Replays }) => Replays)
 
 /** That are shown, beside those that are not finished. */
 const maxReplays = 5
@@ -84,9 +81,7 @@ export function Activity({
           </>
         )}
       </Loaded>
-      {replays.data !== null && replays.data.data.length > 0 && (
-        <Lazy load={replaysPart} what="the replays" props={{ live: replays, max: maxReplays }} />
-      )}
+      <ReplaysIfAny live={replays} max={maxReplays} />
     </>
   )
 }

@@ -5,9 +5,11 @@ import type { DestinationAnswer, DryRunAnswer, MessageAnswer, ReplayStatusAnswer
 import { setQuery } from '../../app/address.ts'
 import { ActionDialog, Dialog } from '../../components/dialog.tsx'
 import { Select } from '../../components/fields.tsx'
+import { Lazy } from '../../components/lazy.tsx'
 import { Failure, Loading, Note } from '../../components/notices.tsx'
-import { ReplayRow } from '../../components/replays.tsx'
 import { Loaded } from '../../components/views.tsx'
+
+const replayRow = () => import('../../components/replays.tsx').then(({ ReplayRow }) => ReplayRow)
 
 /** Destinations that may be chosen: a page of the API. */
 const maxDestinations = 200
@@ -169,7 +171,11 @@ export function SentAgain({
           <>
             <ul class="rows card">
               <li>
-                <ReplayRow job={status} status={status} turned={live.reload} />
+                <Lazy
+                  load={replayRow}
+                  what="the replay"
+                  props={{ job: status, status, turned: live.reload }}
+                />
               </li>
             </ul>
             <p class="hidden" role="status">
