@@ -88,9 +88,9 @@ export const isolation: Workload = {
         atLeast(
           `${variant}: throughput of the nine, in the worst of ${rounds} runs`,
           Math.min(...pairs.map(ratioOf)),
-          0.95,
+          0.97,
         ),
-        atMost(`${variant}: their p99, × that of the reference`, at.lasting.p99 / mean(around), 1.5),
+        atMost(`${variant}: their p99, × that of the reference`, at.lasting.p99 / mean(around), 1.3),
         atMost(`${variant}: calls neither in a tier nor dead letters`, lost, 0),
         atMost(`${variant}: calls of the nine that did not come`, at.missing, 0),
       )

@@ -104,8 +104,8 @@ export const handshakes: Workload = {
       ratio: null,
       goal: null,
       goals: [
-        atLeast('its neighbour in the first second after, of before', ofBeside, 0.25),
-        atMost('until it takes 90 % again, s', recovered / 1_000, 5),
+        atLeast('its neighbour in the first second after, of before', ofBeside, 0.5),
+        atMost('until it takes 90 % again, s', recovered / 1_000, 3),
       ],
       verdict: noVerdict([use]),
       text: after
