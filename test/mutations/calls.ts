@@ -48,7 +48,7 @@ export const calls: readonly Mutation[] = [
     find: 'if (!(error instanceof UnpackError)) throw error\n    this.#places',
     replace: 'if (first >= 0) throw error\n    this.#places',
     test: {
-      file: 'adapters/kafka/patches/decode-lazily.test.ts',
+      file: 'adapters/kafka/group/group-fetch.test.ts',
       name: 'a batch that cannot be unpacked fails no fetch: its offset is read past, and other partitions are read',
     },
   },
@@ -93,10 +93,20 @@ export const calls: readonly Mutation[] = [
     },
   },
   {
+    id: 'an-answer-from-before-a-seek-is-taken',
+    file: 'src/adapters/kafka/group/group-fetch.ts',
+    find: 'position === from && pausedAt === null',
+    replace: 'position !== null && from >= 0 && pausedAt === null',
+    test: {
+      file: 'adapters/kafka/group/group-fetch.test.ts',
+      name: 'what is on its way from elsewhere is dropped after a seek, and nothing is left out',
+    },
+  },
+  {
     id: 'open-transactions-not-noticed',
-    file: 'src/adapters/kafka/patches/decode-lazily.ts',
-    find: 'assigner.fetched?.(topic, partition, rawMessages.stableOffset, Number(highWatermark))',
-    replace: 'void assigner.fetched',
+    file: 'src/adapters/kafka/group/group-fetch.ts',
+    find: 'this.#parts.transactions?.fetched(topic, partition, stableOffset, end)',
+    replace: 'void [stableOffset, end]',
     test: {
       file: 'pipeline/isolation/open-transactions.test.ts',
       name: 'an open transaction among the calls is named by readiness and a metric, and delivery goes on when it ends',

@@ -21,7 +21,7 @@ test('each patch of kafkajs has a file, an entry in the list, a section in docs/
   )
   const names = patches.map(({ name }) => name)
   assert.deepEqual(names.toSorted(), files.toSorted())
-  const rest = ['Tried and removed', 'Internals that are used unchanged']
+  const rest = ['What kafkajs does not do here', 'Internals that are used unchanged']
   // In the order in which they are installed.
   assert.deepEqual([...sections.keys()], [...names, ...rest])
   for (const name of names) {

@@ -1,7 +1,3 @@
-import kafkajs from 'kafkajs'
-import type { PartitionAssigner } from 'kafkajs'
-import type { FetchAware } from './patches/decode-lazily.ts'
-
 /** A producer of transactions takes far less: a partition that stands still for longer is reported, in ms. */
 const patienceMs = 10_000
 /** What was not asked for since, in ms, is not known any more: a paused partition is not fetched. */
@@ -41,8 +37,12 @@ export class OpenTransactions {
     this.#now = now
   }
 
-  /** A fetch says so. An arrow, for it is passed on. */
-  readonly fetched: FetchAware['fetched'] = (topic, partition, stable, end) => {
+  /**
+   * A fetch says so.
+   * @param stable up to where the partition may be read; before its end while a transaction is open, -1 if not known
+   * @param end its end
+   */
+  fetched(topic: string, partition: number, stable: number, end: number): void {
     const key = `${topic}/${partition}`
     if (stable < 0 || stable >= end) return void this.#seen.delete(key)
     const now = this.#now()
@@ -79,8 +79,3 @@ export class OpenTransactions {
     return `a producer's open transaction holds back ${named.join('; ')}${others}: it has to be committed or aborted`
   }
 }
-
-/** kafkajs's own assigner, with which fetches are reported. */
-export const watchedAssigner =
-  ({ fetched }: OpenTransactions): PartitionAssigner =>
-  (options) => ({ ...kafkajs.PartitionAssigners.roundRobin(options), fetched })

@@ -22,8 +22,8 @@ export const readTransitions: Transitions<ReadState, ReadEvent> = {
   lost: {},
 }
 
-/** What to do with a batch: drop it, go back, take it, or take it although offsets before it were passed over. */
-export type BatchVerdict = 'drop' | 'go_back' | 'take' | 'take_beyond'
+/** What to do with a batch. */
+export type BatchVerdict = 'drop' | 'go_back' | 'take'
 
 /** Up to where a partition was read, and whether a batch goes on from there. */
 export class ReadPosition {
@@ -48,14 +48,10 @@ export class ReadPosition {
     return this.#state !== 'restoring' && this.#state !== 'lost'
   }
 
-  /**
-   * After a seek the batch that was asked for begins at the sought offset; one with records that begins beyond was
-   * on its way already. A batch of nothing but control records does not show where it was asked for.
-   */
-  verdict(from: number, isEmpty: boolean): BatchVerdict {
+  /** @param from the offset that the batch was asked for by */
+  verdict(from: number): BatchVerdict {
     if (this.#state !== 'seeking' && this.#state !== 'reading') return 'drop'
-    if (from <= this.#next!) return 'take'
-    return this.#state === 'seeking' && isEmpty ? 'take_beyond' : 'go_back'
+    return from <= this.#next! ? 'take' : 'go_back'
   }
 
   /** The committed offsets are known, and the consumer is sent here. */

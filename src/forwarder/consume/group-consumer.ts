@@ -337,7 +337,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
   fetched(topic: string, partitionId: number, batch: FetchedBatch): void {
     const partition = this.#partitions.get(keyOf(topic, partitionId))
     if (!partition) return
-    const verdict = partition.reading.verdict(batch.from, batch.records.length === 0)
+    const verdict = partition.reading.verdict(batch.from)
     if (verdict === 'drop') return
     if (verdict === 'go_back') {
       void this.#committed.goBack(partition, this.#assignment.signal)
@@ -345,7 +345,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
     }
     partition.reading.fetched(batch.to)
     partition.push(batch)
-    if (verdict === 'take') partition.tracker.reach(batch.to)
+    partition.tracker.reach(batch.to)
     if (batch.records.length === 0) return
     partition.fetchedAt = steadyClock.now()
     if (!partition.block) this.#events.wake(partition)

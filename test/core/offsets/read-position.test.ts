@@ -51,24 +51,15 @@ test('each event leads to the state in the table, and an event that the table la
 
 test('no batch is accepted before the committed offsets are known, while reading has to go back, or after the partition is lost', () => {
   for (const state of ['restoring', 'gap', 'lost'] as const)
-    assert.equal(positionIn(state).verdict(0, false), 'drop', state)
+    assert.equal(positionIn(state).verdict(0), 'drop', state)
 })
 
 test('a batch from the end of reading or before it is accepted, and one from beyond it makes reading go back', () => {
   const position = positionIn('reading')
   assert.deepEqual(
-    [7, 8, 9].map((from) => position.verdict(from, false)),
+    [7, 8, 9].map((from) => position.verdict(from)),
     ['take', 'take', 'go_back'],
   )
-  assert.equal(position.verdict(9, true), 'go_back')
-})
-
-test('after a seek a batch of control records is accepted wherever it begins, but only the first one', () => {
-  const position = positionIn('seeking')
-  assert.equal(position.verdict(9, true), 'take_beyond')
-  assert.equal(position.verdict(9, false), 'go_back')
-  position.fetched(12)
-  assert.equal(position.verdict(13, true), 'go_back')
 })
 
 test('property: a question changes nothing, and the next offset decreases only by going back', () => {
@@ -78,7 +69,7 @@ test('property: a question changes nothing, and the next offset decreases only b
       const position = positionIn('seeking')
       for (const { from, length } of given) {
         const { state, next } = position
-        const verdict = position.verdict(from, length === 0)
+        const verdict = position.verdict(from)
         assert.deepEqual([position.state, position.next], [state, next])
         if (verdict === 'go_back') {
           position.jumped()

@@ -1,36 +1,35 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Consumer, EachBatchPayload, Kafka, PartitionAssigner } from 'kafkajs'
+import type { Consumer, Kafka, PartitionAssigner } from 'kafkajs'
 import { PostriderError } from '../../../errors.ts'
 import type {
-  FetchedRecords,
   PartitionCommit,
   RecordListener,
-  FetchedBatch,
+  TopicPartition,
 } from '../../../forwarder/consume/record-source.ts'
 import type { CommitOffsets } from '../patches/wait-before-join.ts'
 import { within } from '../waiting.ts'
 import type { GroupMembership } from './group-membership.ts'
 import { stickyAssigner } from './sticky-assigner.ts'
-import type { OpenTransactions } from '../open-transactions.ts'
-import { recordsOf } from '../patches/decode-lazily.ts'
 
 export interface MemberConsumerOptions {
   kafka: Kafka
   groupId: string
   sessionTimeoutMs: number
-  /** How long a fetch waits for something to come, in ms; for a moment only while partitions are paused. */
-  maxWaitMs: number
-  /** Learns of partitions that a transaction holds. */
-  transactions?: OpenTransactions | undefined
 }
 
 /** How soon partitions that were added to a topic are noticed, in ms. */
 const metadataMaxAgeMs = 10_000
 
-/** A consumer of kafkajs that restarts nothing by itself. It has not connected yet. */
+/** Between two looks of kafkajs at whether a heartbeat is due, in ms. */
+const lookMs = 100
+
+/**
+ * A consumer of kafkajs that restarts nothing by itself: a member of its group, which fetches nothing. It has not
+ * connected yet.
+ */
 function memberConsumer(
-  { kafka, groupId, sessionTimeoutMs, maxWaitMs }: MemberConsumerOptions,
+  { kafka, groupId, sessionTimeoutMs }: MemberConsumerOptions,
   assigner: PartitionAssigner,
 ): Consumer {
   return kafka.consumer({
@@ -38,10 +37,7 @@ function memberConsumer(
     sessionTimeout: sessionTimeoutMs,
     rebalanceTimeout: Math.max(sessionTimeoutMs, 30_000),
     heartbeatInterval: Math.min(1_000, Math.floor(sessionTimeoutMs / 5)),
-    maxWaitTimeInMs: maxWaitMs,
-    // Records are small and passed on at once: what a fetch brings should be worked off in well under a second.
-    maxBytesPerPartition: 256 * 1024,
-    maxBytes: 3 * 1024 * 1024,
+    maxWaitTimeInMs: lookMs,
     metadataMaxAge: metadataMaxAgeMs,
     allowAutoTopicCreation: false,
     partitionAssigners: [assigner],
@@ -50,30 +46,12 @@ function memberConsumer(
   })
 }
 
-/** What a fetch brought of a partition, as kafkajs hands it to a batch handler. */
-function fetchedBatch({ batch }: EachBatchPayload): FetchedBatch {
-  return {
-    records: recordsOf(batch),
-    from: Number((batch as unknown as { fetchedOffset: string }).fetchedOffset),
-    to: Number(batch.lastOffset()) + 1,
-  }
-}
-
 /** kafkajs waits for its requests; one that gets no answer must not keep a new consumer from beginning. */
 const disconnectWithinMs = 15_000
 /** How long a rebalance is held up for the last commit of a generation, in ms: with Kafka in trouble there is none. */
 const lastCommitMs = 1_000
 /** Requests that only a member of the group gets an answer to. */
 const provesMembership = new Set(['SyncGroup', 'Heartbeat'])
-
-const noRecords: FetchedRecords = {
-  length: 0,
-  bytes: 0,
-  offsetAt: () => NaN,
-  at: () => {
-    throw new RangeError('there is no record')
-  },
-}
 
 /** What a process says of itself when it joins, kept from one consumer to the next. */
 export interface MemberIdentity {
@@ -89,6 +67,8 @@ export interface ConsumerRunParts {
   options: MemberConsumerOptions & { topics: readonly string[] }
   membership: GroupMembership
   identity: MemberIdentity
+  /** Exactly these partitions are owned from now on. */
+  owns: (partitions: readonly TopicPartition[]) => void
   listener: RecordListener
   /** Called after each assignment. */
   onJoined: () => void
@@ -112,7 +92,7 @@ export class ConsumerRun {
     const ownership = () => ({ owned: identity.owned, generation: identity.generation })
     this.consumer = memberConsumer(
       options,
-      stickyAssigner(ownership, () => this.#beforeJoin(), options.transactions?.fetched),
+      stickyAssigner(ownership, () => this.#beforeJoin()),
     )
     this.#listen()
   }
@@ -122,7 +102,7 @@ export class ConsumerRun {
    * @param onOver called at once, before it has disconnected
    */
   async untilOver(maxStallMs: number, onOver: () => void): Promise<void> {
-    const { membership, identity, listener, signal } = this.#parts
+    const { membership, identity, owns, listener, signal } = this.#parts
     const watch = this.#giveUpWhenStalled(maxStallMs)
     const consuming = this.#consume()
     consuming.catch(() => {})
@@ -133,7 +113,7 @@ export class ConsumerRun {
       this.#isOver = true
       onOver()
       membership.brokeOff()
-      this.#parts.options.transactions?.assigned(this.#parts.options.topics, [])
+      owns([])
       // What it owned it claims again, under the generation of then: what it finished and could not commit any more,
       // for the broker was away, is known here and nowhere else.
       identity.memberId = ''
@@ -163,24 +143,16 @@ export class ConsumerRun {
 
   /** Resolves when it is to stop. */
   async #consume(): Promise<void> {
-    const { options, listener, signal } = this.#parts
+    const { options, signal } = this.#parts
     await this.consumer.connect()
     await this.consumer.subscribe({ topics: [...options.topics], fromBeginning: true })
-    await this.consumer.run({
-      autoCommit: false,
-      // One that waits would hold up the heartbeats and every other partition of the broker.
-      eachBatch: (payload) => {
-        const { topic, partition } = payload.batch
-        if (!this.#isOver) listener.fetched(topic, partition, fetchedBatch(payload))
-        return Promise.resolve()
-      },
-    })
+    await this.consumer.run({ autoCommit: false, eachBatch: () => Promise.resolve() })
     if (!signal.aborted) await once(signal, 'abort')
   }
 
   #listen(): void {
     const { consumer } = this
-    const { membership, identity, listener } = this.#parts
+    const { membership, identity } = this.#parts
     consumer.on('consumer.crash', ({ payload }) => this.#crash.reject(payload.error))
     consumer.on('consumer.group_join', ({ payload }) =>
       this.#joined(payload.memberId, payload.memberAssignment),
@@ -195,18 +167,8 @@ export class ConsumerRun {
       membership.answered()
       identity.generation = Number(payload.groupGenerationId)
     })
-    consumer.on('consumer.fetch', () => {
-      if (!this.#isOver) membership.fetched()
-    })
     consumer.on('consumer.commit_offsets', ({ payload }) => {
       this.#acknowledged = payload.topics
-    })
-    // A batch of nothing but control records never reaches the handler, but reading goes on behind it.
-    consumer.on('consumer.start_batch_process', ({ payload }) => {
-      if (this.#isOver || payload.batchSize > 0) return
-      const to = Number(payload.lastOffset) + 1
-      const from = payload.firstOffset === null ? to : Number(payload.firstOffset)
-      listener.fetched(payload.topic, payload.partition, { records: noRecords, from, to })
     })
   }
 
@@ -237,7 +199,7 @@ export class ConsumerRun {
 
   #joined(memberId: string, assignment: Record<string, number[]>): void {
     if (this.#isOver) return
-    const { membership, identity, listener, onJoined } = this.#parts
+    const { membership, identity, owns, listener, onJoined } = this.#parts
     const isContinued = memberId === identity.memberId
     identity.memberId = memberId
     identity.owned = assignment
@@ -246,7 +208,9 @@ export class ConsumerRun {
     const partitions = Object.entries(assignment).flatMap(([topic, ids]) =>
       ids.map((partition) => ({ topic, partition })),
     )
-    this.#parts.options.transactions?.assigned(this.#parts.options.topics, partitions)
+    // kafkajs only keeps the membership.
+    this.consumer.pause(Object.entries(assignment).map(([topic, ids]) => ({ topic, partitions: ids })))
+    owns(partitions)
     listener.assigned(partitions, `${memberId}/${identity.epoch}`, isContinued)
     onJoined()
   }

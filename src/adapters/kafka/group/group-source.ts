@@ -12,12 +12,18 @@ import { retryForever } from '../../../retry-forever.ts'
 import { LastingAdmin } from '../admin/with-admin.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
 import { Brokers } from '../link/brokers.ts'
+import type { OpenTransactions } from '../open-transactions.ts'
 import { committedOf } from './committed-offsets.ts'
 import { ConsumerRun, type MemberIdentity, type MemberConsumerOptions } from './consumer-run.ts'
+import { GroupFetch } from './group-fetch.ts'
 import { GroupMembership } from './group-membership.ts'
 
 export interface GroupSourceOptions extends MemberConsumerOptions {
   topics: readonly string[]
+  /** How long a fetch waits for something to come, in ms; for a moment only while partitions are paused. */
+  maxWaitMs: number
+  /** Learns of partitions that a transaction holds. */
+  transactions?: OpenTransactions | undefined
   /** A consumer that has been no member of its group, or could not commit, for this long is made again, in ms (90 s). */
   maxStallMs?: number
   log: Logger
@@ -31,8 +37,8 @@ const longRunMs = 60_000
 const defaultMaxStallMs = 90_000
 
 /**
- * A member of a consumer group on kafkajs: one consumer after another, each from its connecting until it crashes or is
- * stopped. `GroupMembership` has its states.
+ * A member of a consumer group. kafkajs joins, sends heartbeats and commits: one consumer after another, each from its
+ * connecting until it crashes or is stopped. `GroupMembership` has its states; `GroupFetch` fetches what is owned.
  */
 export class GroupSource implements RecordSource {
   readonly #options: GroupSourceOptions
@@ -44,6 +50,7 @@ export class GroupSource implements RecordSource {
   readonly #trouble: KafkaTrouble
   readonly #admin: LastingAdmin
   readonly #brokers: Brokers
+  readonly #fetch: GroupFetch
   readonly #identity: MemberIdentity = { owned: {}, generation: 0, memberId: '', epoch: 0 }
   #current: ConsumerRun | null = null
   #running: Promise<void> | null = null
@@ -54,6 +61,7 @@ export class GroupSource implements RecordSource {
 
   constructor(options: GroupSourceOptions) {
     const { kafka, topics, groupId, sessionTimeoutMs, maxStallMs = defaultMaxStallMs } = options
+    const { maxWaitMs, transactions } = options
     this.#options = options
     this.#membership = new GroupMembership({ sessionTimeoutMs, maxStallMs }, () => performance.now())
     this.#admin = new LastingAdmin(kafka)
@@ -63,6 +71,16 @@ export class GroupSource implements RecordSource {
       ...permissionsOn('group', [groupId], ['READ']),
     ])
     this.#log = options.log.child({ group: groupId })
+    this.#fetch = new GroupFetch({
+      ...{ brokers: new Brokers(kafka), topics, maxWaitMs, transactions, log: this.#log },
+      fetched: (topic, partition, batch) => this.#listener!.fetched(topic, partition, batch),
+      onAnswered: () => this.#membership.fetched(),
+      onTrouble: async (error) => {
+        await this.#trouble.judge(error, false, (reason) =>
+          this.#log.warn({ error: reason }, 'what is owned cannot be read; trying again'),
+        )
+      },
+    })
     this.failed.catch(() => {})
   }
 
@@ -87,23 +105,24 @@ export class GroupSource implements RecordSource {
 
   isReady(): boolean {
     const { isMember, isFresh, isDoubtful, refusedProblem } = this.#membership
-    return isMember && isFresh && !(isDoubtful && this.#trouble.reason !== null) && refusedProblem === null
+    if (isDoubtful && this.#trouble.reason !== null) return false
+    return isMember && isFresh && refusedProblem === null && !this.#fetch.isFailing
   }
 
   trouble(): string | null {
     return this.isReady() ? null : (this.#membership.refusedProblem ?? this.#trouble.reason)
   }
 
-  pause({ topic, partition }: TopicPartition): void {
-    this.#current?.consumer.pause([{ topic, partitions: [partition] }])
+  pause(partition: TopicPartition): void {
+    this.#fetch.pause(partition)
   }
 
-  resume({ topic, partition }: TopicPartition): void {
-    this.#current?.consumer.resume([{ topic, partitions: [partition] }])
+  resume(partition: TopicPartition): void {
+    this.#fetch.resume(partition)
   }
 
-  seek({ topic, partition }: TopicPartition, offset: number): void {
-    this.#current?.consumer.seek({ topic, partition, offset: String(offset) })
+  seek(partition: TopicPartition, offset: number): void {
+    this.#fetch.seek(partition, offset)
   }
 
   committed(partitions: readonly TopicPartition[]): Promise<CommittedPartition[]> {
@@ -129,6 +148,7 @@ export class GroupSource implements RecordSource {
     await this.#current?.consumer.disconnect().catch(() => {})
     await this.#running
     this.#membership.stopped()
+    await this.#fetch.close()
     this.#brokers.close()
     await this.#admin.close()
   }
@@ -168,6 +188,7 @@ export class GroupSource implements RecordSource {
     const run = new ConsumerRun({
       options: this.#options,
       membership: this.#membership,
+      owns: (partitions) => this.#fetch.own(partitions),
       identity: this.#identity,
       listener: this.#listener!,
       onJoined: () => {

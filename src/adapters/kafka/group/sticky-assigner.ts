@@ -1,7 +1,6 @@
 import kafkajs from 'kafkajs'
 import type { Assigner, Cluster, GroupMember as KafkaGroupMember, PartitionAssigner } from 'kafkajs'
 import { assignSticky, type GroupMember } from '../../../core/offsets/sticky-assignment.ts'
-import type { FetchAware } from '../patches/decode-lazily.ts'
 import type { JoinAware } from '../patches/wait-before-join.ts'
 
 const { AssignerProtocol } = kafkajs
@@ -29,15 +28,12 @@ function parseOwned(userData: Buffer): OwnedPartitions {
  * kafkajs's own shares the leader's topics out round-robin to all members, whatever they subscribed to.
  * @param ownership what this member owns at the moment
  * @param beforeJoin see JoinAware
- * @param fetched see FetchAware
  */
 export function stickyAssigner(
   ownership: () => OwnedPartitions,
   beforeJoin: JoinAware['beforeJoin'],
-  fetched?: FetchAware['fetched'],
 ): PartitionAssigner {
-  return ({ cluster }: { cluster: Cluster }): Assigner & JoinAware & Partial<FetchAware> => ({
-    ...(fetched && { fetched }),
+  return ({ cluster }: { cluster: Cluster }): Assigner & JoinAware => ({
     name: 'postrider-sticky',
     version: 1,
     beforeJoin,

@@ -1,24 +1,17 @@
 import { createRequire } from 'node:module'
-import { decodeLazily } from './decode-lazily.ts'
 import { discardPartialResponse } from './discard-partial-response.ts'
 import { endFetchersWhenStopped } from './end-fetchers-when-stopped.ts'
-import { fetchSoonAfterResume } from './fetch-soon-after-resume.ts'
 import { forgetClosedSocket } from './forget-closed-socket.ts'
 import { freeResponsesEarly } from './free-responses-early.ts'
 import { heartbeatAfterClockChange } from './heartbeat-after-clock-change.ts'
 import { keepBrokerIds } from './keep-broker-ids.ts'
-import { keepCommitWhenOutOfRange } from './keep-commit-when-out-of-range.ts'
 import { ownCommittedOffsets } from './own-committed-offsets.ts'
 import { checkPatches, type LoadKafkajs, type Patch } from './patch.ts'
 import { rejoinWhenForgotten } from './rejoin-when-forgotten.ts'
 import { stopIdleSpin } from './stop-idle-spin.ts'
 import { waitBeforeJoin } from './wait-before-join.ts'
 
-/**
- * In the order in which they are installed: connections, then the group's membership, then fetching. Only
- * `ConsumerGroup.fetch` is replaced three times: `rejoinWhenForgotten` sees that there is a member, around it
- * `fetchSoonAfterResume` chooses how long the fetch may wait, and around that `decodeLazily` converts the batches.
- */
+/** In the order in which they are installed: connections, then the group's membership. */
 export const patches: readonly Patch[] = [
   stopIdleSpin,
   freeResponsesEarly,
@@ -29,10 +22,7 @@ export const patches: readonly Patch[] = [
   heartbeatAfterClockChange,
   rejoinWhenForgotten,
   ownCommittedOffsets,
-  keepCommitWhenOutOfRange,
   endFetchersWhenStopped,
-  fetchSoonAfterResume,
-  decodeLazily,
 ]
 
 const require = createRequire(import.meta.url)

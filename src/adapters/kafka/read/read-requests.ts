@@ -1,8 +1,8 @@
 // The requests that read: Fetch, version 11 of the Kafka protocol, and ListOffsets, version 2. Every broker since
 // Kafka 2.3 takes them.
-import type { Api, Throttling } from '../kafkajs-internals.ts'
+import { answerError, type Api, type Throttling } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
-import { decodeFetch, type Undecoded } from '../wire/fetch-answer.ts'
+import { decodeFetch, type FetchAnswer } from '../wire/fetch-answer.ts'
 import { WireReader, int32, text } from '../wire/kafka-wire.ts'
 
 const since = 'Kafka 2.3'
@@ -11,7 +11,7 @@ const listOffsetsApi: Api = { apiKey: 2, apiName: 'ListOffsets', versions: [2, 2
 
 /** Records of transactions that are open or aborted are left out. */
 const readCommitted = 1
-/** Of everything that one fetch brings, and of nothing less than one batch. */
+/** Of everything that one fetch brings, and of nothing less than one batch, unless its reader says another. */
 const maxFetchBytes = 10 * 1_024 * 1_024
 /** Whoever reads is no broker, has no fetch session, and knows no epoch. */
 const [noReplica, noSession, noEpoch] = [-1, 0, -1]
@@ -24,89 +24,64 @@ export const [theEnd, theBeginning] = [-1, -2]
 
 /** From which offset on a partition is to be read. */
 export interface FetchPlace {
+  topic: string
   partition: number
   offset: number
   /** How much of it, in bytes. */
   maxBytes: number
 }
 
-/** One partition's part of an answer to Fetch. */
-export interface FetchedPart {
-  partition: number
-  /** 0: what it holds from that offset on, which may be nothing yet. */
-  errorCode: number
-  /** Up to where it may be read: before its end while a transaction is open. */
-  stableOffset: number
-  /** Its end: the offset behind what all in-sync replicas have. */
-  end: number
-  records: Undecoded
+export interface FetchBounds {
+  /** Where there is nothing yet, it waits for that long until there is anything, in ms. */
+  maxWaitMs: number
+  /** Of all partitions together. */
+  maxBytes?: number
 }
 
-export interface FetchAnswer extends Throttling {
-  /** 0, or why no partition was read. */
-  errorCode: number
-  parts: FetchedPart[]
-}
-
-/**
- * What these partitions hold, each from an offset on; where that is nothing yet, once there is anything, for which it
- * waits up to `maxWaitMs`.
- */
+/** What these partitions hold, each from an offset on. */
 export function fetchFrom(
   connection: BrokerConnection,
-  topic: string,
   places: readonly FetchPlace[],
-  maxWaitMs: number,
+  { maxWaitMs, maxBytes = maxFetchBytes }: FetchBounds,
 ): Promise<FetchAnswer> {
-  const body = encodeFetch(topic, places, maxWaitMs)
-  return connection.ask(fetchApi, body, decodeFetchAnswer, maxWaitMs + graceMs)
+  const body = encodeFetch(places, maxWaitMs, maxBytes)
+  return connection.ask(fetchApi, body, decodeFetch, maxWaitMs + graceMs)
 }
 
-function encodeFetch(topic: string, places: readonly FetchPlace[], maxWaitMs: number): Buffer {
-  const name = text(topic)
-  const body = Buffer.alloc(4 * 7 + 1 + name.length + places.length * 28 + 4 + 4 + 2)
+/** Before the topics, and behind them. */
+const fetchHeadBytes = 4 * 4 + 1 + 4 + 4 + 4
+const fetchEndBytes = 4 + 2
+const topicHeadBytes = 2 + 4
+const placeBytes = 4 + 4 + 8 + 8 + 4
+
+function encodeFetch(places: readonly FetchPlace[], maxWaitMs: number, maxBytes: number): Buffer {
+  const topics = [...Map.groupBy(places, ({ topic }) => topic)]
+  const names = topics.reduce((sum, [topic]) => sum + topicHeadBytes + Buffer.byteLength(topic), 0)
+  const body = Buffer.allocUnsafe(fetchHeadBytes + names + places.length * placeBytes + fetchEndBytes)
   let at = body.writeInt32BE(noReplica, 0)
   at = body.writeInt32BE(maxWaitMs, at)
   at = body.writeInt32BE(1, at) // answered once there is a byte
-  at = body.writeInt32BE(maxFetchBytes, at)
+  at = body.writeInt32BE(maxBytes, at)
   at = body.writeInt8(readCommitted, at)
   at = body.writeInt32BE(noSession, at)
   at = body.writeInt32BE(noEpoch, at) // of the session
-  at = body.writeInt32BE(1, at) // topics
-  at += name.copy(body, at)
-  at = body.writeInt32BE(places.length, at)
-  for (const { partition, offset, maxBytes } of places) {
-    at = body.writeInt32BE(partition, at)
-    at = body.writeInt32BE(noEpoch, at) // of the leader
-    at = body.writeBigInt64BE(BigInt(offset), at)
-    at = body.writeBigInt64BE(-1n, at) // where the log starts, which only replicas say
-    at = body.writeInt32BE(maxBytes, at)
+  at = body.writeInt32BE(topics.length, at)
+  for (const [topic, its] of topics) {
+    const nameBytes = body.write(topic, at + 2)
+    at = body.writeInt16BE(nameBytes, at) + nameBytes
+    at = body.writeInt32BE(its.length, at)
+    for (const { partition, offset, maxBytes: ofPartition } of its) {
+      at = body.writeInt32BE(partition, at)
+      at = body.writeInt32BE(noEpoch, at) // of the leader
+      at = body.writeInt32BE(Math.floor(offset / 2 ** 32), at)
+      at = body.writeUInt32BE(offset % 2 ** 32, at)
+      at = body.writeBigInt64BE(-1n, at) // where the log starts, which only replicas say
+      at = body.writeInt32BE(ofPartition, at)
+    }
   }
   at = body.writeInt32BE(0, at) // topics of the session that are not to be read any more
   at = body.writeInt16BE(0, at) // no rack
   return body.subarray(0, at)
-}
-
-interface DecodedFetch {
-  clientSideThrottleTime: number
-  errorCode: number
-  responses: {
-    partitions: { partition: number; errorCode: number; highWatermark: string; messages: unknown }[]
-  }[]
-}
-
-function decodeFetchAnswer(payload: Buffer): FetchAnswer {
-  const { clientSideThrottleTime, errorCode, responses } = decodeFetch(payload) as DecodedFetch
-  const parts = responses.flatMap(({ partitions }) =>
-    partitions.map(({ partition, errorCode: code, highWatermark, messages }) => {
-      const records = messages as Undecoded
-      return {
-        ...{ partition, errorCode: code, end: Number(highWatermark), records },
-        stableOffset: records.stableOffset,
-      }
-    }),
-  )
-  return { errorCode, parts, throttleMs: clientSideThrottleTime }
 }
 
 export interface OffsetQuestion {
@@ -131,6 +106,20 @@ export async function offsetsFrom(
 ): Promise<OffsetAnswer[]> {
   const answer = await connection.ask(listOffsetsApi, encodeListOffsets(questions), decodeListOffsets)
   return answer.offsets
+}
+
+/** What the leader of a partition has of it. Rejects as it refuses. */
+export async function whereToGoOn(
+  connection: BrokerConnection,
+  { topic, partition }: { topic: string; partition: number },
+): Promise<{ low: number; high: number }> {
+  const offsetAt = async (at: number) => {
+    const [answer] = await offsetsFrom(connection, [{ topic, partition, at }])
+    if (answer!.errorCode !== 0) throw answerError(answer!.errorCode, topic)
+    return answer!.offset
+  }
+  // Brokers refuse two questions about one partition at once.
+  return { low: await offsetAt(theBeginning), high: await offsetAt(theEnd) }
 }
 
 function encodeListOffsets(questions: readonly OffsetQuestion[]): Buffer {

@@ -184,8 +184,8 @@ export class StretchReader {
       throw new Error(`partition ${partition} of ${this.#topic} has no leader`)
     }
     const connection = await this.#brokers.connection(leader)
-    const place = { partition, offset, maxBytes: fetchBytes }
-    const { errorCode, parts } = await fetchFrom(connection, this.#topic, [place], maxWaitMs)
+    const place = { topic: this.#topic, partition, offset, maxBytes: fetchBytes }
+    const { errorCode, parts } = await fetchFrom(connection, [place], { maxWaitMs })
     const [part] = parts
     const code = errorCode !== 0 ? errorCode : (part?.errorCode ?? 0)
     if (code === outOfRange) {
@@ -196,7 +196,7 @@ export class StretchReader {
       return low!.offset > offset
     }
     if (code !== 0 || !part) throw answerError(code, this.#topic)
-    const records = await readBatches(part.records.bytes, offset, part.records.aborted, new UnpackAllowance())
+    const records = await readBatches(part.bytes, offset, part.aborted, new UnpackAllowance())
     if (records === null || records.lastOffset < offset) return false
     this.#keep({ partition, from: offset, to: records.lastOffset + 1, records })
     return true

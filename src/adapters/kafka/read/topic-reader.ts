@@ -1,15 +1,17 @@
 import { setImmediate, setTimeout as delay } from 'node:timers/promises'
 import { permissionsOn, type Permission } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
-import { pause, retryForever } from '../../../retry-forever.ts'
+import type { TopicPartition } from '../../../forwarder/consume/record-source.ts'
+import { retryForever } from '../../../retry-forever.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
 import { answerError } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
 import { Brokers } from '../link/brokers.ts'
 import { requirePermissions } from '../secure/require-permissions.ts'
-import { aborted } from '../waiting.ts'
 import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
-import { fetchFrom, offsetsFrom, theBeginning, theEnd, type FetchedPart } from './read-requests.ts'
+import type { FetchedPart } from '../wire/fetch-answer.ts'
+import { fetchFrom, whereToGoOn } from './read-requests.ts'
+import { LeaderLoops } from './leader-loops.ts'
 import { awaitRange, endsOf } from './topic-offsets.ts'
 import { topicRecordOf, type TopicReaderOptions, type TopicRecord } from './topic-record.ts'
 
@@ -27,8 +29,8 @@ export type ReaderState = 'connecting' | 'reading' | 'failed' | 'closed'
 const silentMs = 10_000
 /** A leader that moved is noticed by its answer; partitions that were added, after this. */
 const metadataMaxAgeMs = 30_000
-/** How often partitions that have no leader are looked for, and new ones begun. */
-const lookMs = 1_000
+/** How soon a position is asked for again that a new leader does not know yet. */
+const lookAgainMs = 100
 const defaultMaxWaitMs = 500
 const defaultFetchBytes = 1_048_576
 /** Once it reads: waits before the next try that are shorter are not worth a warning. */
@@ -38,8 +40,8 @@ const turnMs = 10
 /** Records between two looks at the clock. */
 const lookEvery = 64
 
-/** Kafka's error codes that this reader decides by (Kafka protocol, Error Codes). */
-const [outOfRange, unknownTopic] = [1, 3]
+/** Kafka's error code for a position that a leader does not have (Kafka protocol, Error Codes). */
+const outOfRange = 1
 
 /** What is known of a partition's fetches; monotonic ms. */
 interface PartitionLife {
@@ -62,8 +64,7 @@ export class TopicReader {
   readonly #positions: Positions
   readonly #brokers: Brokers
   readonly #lives = new Map<number, PartitionLife>()
-  /** By leader. */
-  readonly #loops = new Map<number, Promise<void>>()
+  readonly #loops: LeaderLoops<TopicPartition>
   readonly #stop = new AbortController()
   #state: ReaderState = 'connecting'
   /** Everything was handled once that the topic held at the start. */
@@ -72,7 +73,6 @@ export class TopicReader {
   #failure: { error: unknown } | null = null
   readonly #needs: readonly Permission[]
   readonly #trouble: KafkaTrouble
-  #watch: Promise<void> = Promise.resolve()
   #closing: Promise<void> | null = null
   /** Records are handled one after another, whichever leaders they come from. */
   #handling: Promise<void> = Promise.resolve()
@@ -83,6 +83,18 @@ export class TopicReader {
     this.#brokers = options.brokers ?? new Brokers(options.kafka, metadataMaxAgeMs)
     this.#needs = permissionsOn('topic', [options.topic], ['READ'])
     this.#trouble = new KafkaTrouble(options.kafka, this.#needs)
+    const { topic, log } = options
+    this.#loops = new LeaderLoops({
+      ...{ brokers: this.#brokers, topics: [topic], log, signal: this.#stop.signal },
+      wanted: () => this.#wanted().map((partition) => ({ topic, partition })),
+      fetch: async (connection, places, succeeding) => {
+        await this.#fetch(connection, places)
+        succeeding()
+      },
+      failed: (places) => places.forEach(({ partition }) => this.#lives.delete(partition)),
+      isQuiet: (waitMs) => this.#hasCaughtUp && waitMs < patienceMs,
+      onTrouble: (error) => this.#onTrouble(error),
+    })
     this.ended.catch(() => {})
   }
 
@@ -118,12 +130,11 @@ export class TopicReader {
   async start(signal?: AbortSignal): Promise<void> {
     if (this.#started) throw new Error('a topic reader is started once')
     this.#started = true
-    const { until, kafka, log, topic } = this.#options
+    const { until, kafka, log } = this.#options
     const ends = until ?? (await this.#ends(signal))
     // A topic that is empty is read to its end at once: nothing would show that it must not be read.
     if (!until) await requirePermissions(kafka, this.#needs, log)
-    this.#brokers.follow(topic)
-    if (!this.#stop.signal.aborted) this.#watch = this.#watchLeaders()
+    if (!this.#stop.signal.aborted) this.#loops.start()
     await this.#reach(ends, signal)
     this.#hasCaughtUp = true
   }
@@ -143,8 +154,7 @@ export class TopicReader {
     this.#stop.abort()
     // What leaders were asked ends with the connections.
     if (!this.#options.brokers) this.#brokers.close()
-    await this.#watch.catch(() => {})
-    await Promise.allSettled(this.#loops.values())
+    await this.#loops.ended()
     this.#options.transactions?.assigned([this.#options.topic], [])
     this.#state = 'closed'
     this.#positions.rejectWaiters(this.#stopped())
@@ -172,77 +182,6 @@ export class TopicReader {
     return (this.#positions.get(partition) ?? 0) < (until ? (until.get(partition) ?? 0) : Infinity)
   }
 
-  /** Has a loop for each leader, until the reader is closed. */
-  async #watchLeaders(): Promise<void> {
-    const { signal } = this.#stop
-    const look = async () => {
-      await this.#findLeaders()
-      this.#begin()
-    }
-    await retryForever(look, { signal, onError: (error) => this.#onTrouble(error) })
-    while (!signal.aborted) {
-      await pause(lookMs, signal)
-      const { topic } = this.#options
-      const isLeaderless = this.#wanted().some((partition) => this.#brokers.leader(topic, partition) === null)
-      if (isLeaderless && !signal.aborted) await this.#findLeaders().catch((error) => this.#onTrouble(error))
-      this.#begin()
-    }
-  }
-
-  /** Throws as a broker does that refuses, or what keeps all of them from an answer. */
-  async #findLeaders(): Promise<void> {
-    const { topic } = this.#options
-    await this.#unlessStopped(this.#brokers.refresh())
-    if (this.#stop.signal.aborted) return
-    const code = this.#brokers.topicError(topic)
-    if (code !== 0) throw answerError(code, topic)
-    if (this.#brokers.partitions(topic) === null) throw answerError(unknownTopic, topic)
-  }
-
-  #begin(): void {
-    if (this.#stop.signal.aborted) return
-    for (const partition of this.#wanted()) {
-      const leader = this.#brokers.leader(this.#options.topic, partition)
-      if (leader === null || this.#loops.has(leader)) continue
-      const loop = this.#readFrom(leader).finally(() => this.#loops.delete(leader))
-      this.#loops.set(leader, loop)
-    }
-  }
-
-  #ledBy(leader: number): number[] {
-    return this.#wanted().filter(
-      (partition) => this.#brokers.leader(this.#options.topic, partition) === leader,
-    )
-  }
-
-  /** Resolves once it leads nothing that is to be read, or the reader stops. */
-  async #readFrom(leader: number): Promise<void> {
-    const { topic, log } = this.#options
-    const { signal } = this.#stop
-    const work = async (succeeding: () => void): Promise<void> => {
-      for (;;) {
-        const partitions = this.#ledBy(leader)
-        if (partitions.length === 0 || signal.aborted) return
-        const connection = await this.#unlessStopped(this.#brokers.connection(leader))
-        if (connection) await this.#fetch(connection, partitions)
-        succeeding()
-      }
-    }
-    await retryForever(work, {
-      signal,
-      onError: async (error, waitMs) => {
-        for (const partition of this.#ledBy(leader)) this.#lives.delete(partition)
-        // Leaders move, and what a broker says meanwhile is no reason to warn.
-        if (this.#hasCaughtUp && waitMs < patienceMs)
-          log.debug({ topic, error: messageOf(error) }, 'leaders are looked for')
-        else await this.#onTrouble(error)
-        // It may lead them no more.
-        await this.#findLeaders().catch((failure: unknown) => this.#onTrouble(failure))
-        this.#begin()
-      },
-    })
-  }
-
   async #onTrouble(error: unknown): Promise<void> {
     const { log, topic } = this.#options
     if (this.#stop.signal.aborted) return
@@ -253,16 +192,16 @@ export class TopicReader {
   }
 
   /** Asks once, and handles what comes. Throws where anything of it is refused, after all the rest was handled. */
-  async #fetch(connection: BrokerConnection, partitions: readonly number[]): Promise<void> {
+  async #fetch(connection: BrokerConnection, partitions: readonly TopicPartition[]): Promise<void> {
     const { topic, maxWaitMs = defaultMaxWaitMs, fetchBytes = defaultFetchBytes } = this.#options
     // Beginning with another one each time: what the first ones bring may fill the answer.
     const first = Math.floor(Math.random() * partitions.length)
     const places = partitions.map((_, index) => {
-      const partition = partitions[(first + index) % partitions.length]!
-      return { partition, offset: this.#positions.get(partition) ?? 0, maxBytes: fetchBytes }
+      const { partition } = partitions[(first + index) % partitions.length]!
+      return { topic, partition, offset: this.#positions.get(partition) ?? 0, maxBytes: fetchBytes }
     })
     const askedAt = performance.now()
-    const answer = await this.#unlessStopped(fetchFrom(connection, topic, places, maxWaitMs))
+    const answer = await this.#loops.unlessStopped(fetchFrom(connection, places, { maxWaitMs }))
     if (answer === null) return
     if (answer.errorCode !== 0) throw answerError(answer.errorCode, topic)
     if (this.#state === 'connecting') this.#state = 'reading'
@@ -300,10 +239,10 @@ export class TopicReader {
     if (refused) throw refused
   }
 
-  async #handle({ partition, records }: FetchedPart, allowance: UnpackAllowance): Promise<void> {
+  async #handle({ partition, bytes, aborted }: FetchedPart, allowance: UnpackAllowance): Promise<void> {
     const { topic, until } = this.#options
     const from = this.#positions.get(partition) ?? 0
-    const batches = await readBatches(records.bytes, from, records.aborted, allowance)
+    const batches = await readBatches(bytes, from, aborted, allowance)
     if (batches === null) return
     const end = until ? (until.get(partition) ?? 0) : Infinity
     let turnBeganAt = performance.now()
@@ -364,17 +303,11 @@ export class TopicReader {
    */
   async #findRange(connection: BrokerConnection, partition: number): Promise<void> {
     const { topic, log } = this.#options
-    const offsetAt = async (at: number) => {
-      const [answer] = await offsetsFrom(connection, [{ topic, partition, at }])
-      if (answer!.errorCode !== 0) throw answerError(answer!.errorCode, topic)
-      return answer!.offset
-    }
-    // Brokers refuse two questions about one partition at once.
-    const [low, high] = [await offsetAt(theBeginning), await offsetAt(theEnd)]
+    const { low, high } = await whereToGoOn(connection, { topic, partition })
     const position = this.#positions.get(partition) ?? 0
     if (position < low) return this.#positions.advance(partition, low)
     // A follower that leads from now on may not know yet how far all of them are.
-    if (position <= high) return delay(lookMs / 10)
+    if (position <= high) return delay(lookAgainMs)
     log.warn(
       { topic, partition, from: high, to: position },
       'the end of a partition was read and is gone: its log was cut off. Reading goes on at its new end',
@@ -386,16 +319,6 @@ export class TopicReader {
     let life = this.#lives.get(partition)
     if (!life) this.#lives.set(partition, (life = { aliveAt: -Infinity, coveredAt: -Infinity }))
     return life
-  }
-
-  /** Null once it is to stop: a broker may not answer for a long time. */
-  async #unlessStopped<T>(promise: Promise<T>): Promise<T | null> {
-    const stopped = aborted(this.#stop.signal)
-    try {
-      return await Promise.race([promise, stopped.promise])
-    } finally {
-      stopped.release()
-    }
   }
 
   async #inTurn(work: () => Promise<void>): Promise<void> {

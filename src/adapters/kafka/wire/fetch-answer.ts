@@ -1,79 +1,70 @@
+import type { Throttling } from '../kafkajs-internals.ts'
 import { WireReader } from './kafka-wire.ts'
 import type { AbortedTransaction } from './read-batches.ts'
 
-/** Stands where kafkajs expects messages: the bytes of a partition's record batches, which are read later. */
-export class Undecoded extends Array<never> {
-  readonly bytes: Buffer
-  readonly aborted: readonly AbortedTransaction[]
-  /** Up to where the partition may be read; before its end while a transaction is open. -1 where it is not known. */
-  readonly stableOffset: number
-
-  constructor(bytes: Buffer, aborted: readonly AbortedTransaction[], stableOffset: number) {
-    super()
-    this.bytes = bytes
-    this.aborted = aborted
-    this.stableOffset = stableOffset
-  }
-
-  /** What is made of it by kafkajs's filters is plain. */
-  static override get [Symbol.species](): ArrayConstructor {
-    return Array
-  }
+/** One partition's part of an answer to Fetch. */
+export interface FetchedPart {
+  topic: string
+  partition: number
+  /** 0: what it holds from that offset on, which may be nothing yet. */
+  errorCode: number
+  /** Its end: the offset behind what all in-sync replicas have. */
+  end: number
+  /** Up to where it may be read: before its end while a transaction is open; -1 where that is not known. */
+  stableOffset: number
+  /** Of transactions that were aborted. */
+  aborted: readonly AbortedTransaction[]
+  /** Its record batches one after another, the last of which may be cut off: see `readBatches`. */
+  bytes: Buffer
 }
 
-/** One partition's part of an answer, as kafkajs has it. */
-interface Part {
-  partition: number
+export interface FetchAnswer extends Throttling {
+  /** 0, or why no partition was read. */
   errorCode: number
-  highWatermark: string
-  lastStableOffset: string
-  lastStartOffset: string
-  abortedTransactions: AbortedTransaction[]
-  preferredReadReplica: number
-  messages: never[]
+  parts: FetchedPart[]
 }
 
 /**
- * Answers to Fetch, version 11, which every broker since Kafka 2.3 speaks with kafkajs 2.2.4. No record is looked at.
+ * Answers to Fetch, version 11, which every broker since Kafka 2.3 gives. No record is looked at.
  * Throws a RangeError where an answer ends too early.
  */
-export function decodeFetch(data: Buffer): object {
-  const answer = new Answer(data)
-  const clientSideThrottleTime = answer.int32()
+export function decodeFetch(payload: Buffer): FetchAnswer {
+  const answer = new Answer(payload)
+  const throttleMs = answer.int32()
   const errorCode = answer.int16()
-  const sessionId = answer.int32()
-  const responses = answer.list(() => ({
-    topicName: answer.text(),
-    partitions: answer.list(() => answer.part()),
-  }))
-  return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses }
+  answer.pass(4) // the session
+  const parts: FetchedPart[] = []
+  answer.list(() => {
+    const topic = answer.text()!
+    answer.list(() => void parts.push(answer.part(topic)))
+  })
+  return { throttleMs, errorCode, parts }
 }
 
 class Answer extends WireReader {
-  /** In digits, as kafkajs wants them. */
-  int64(): string {
+  /** Not exact beyond 2^53, which no offset gets to. */
+  int64(): number {
     const high = this.int32()
     this.at += 4
-    const value = high * 2 ** 32 + this.payload.readUInt32BE(this.at - 4)
-    return Number.isSafeInteger(value) ? String(value) : String(this.payload.readBigInt64BE(this.at - 8))
+    return high * 2 ** 32 + this.payload.readUInt32BE(this.at - 4)
   }
 
-  part(): Part {
-    const part: Part = {
-      partition: this.int32(),
-      errorCode: this.int16(),
-      highWatermark: this.int64(),
-      lastStableOffset: this.int64(),
-      lastStartOffset: this.int64(),
-      abortedTransactions: this.list(() => ({ producerId: this.int64(), firstOffset: this.int64() })),
-      preferredReadReplica: this.int32(),
-      messages: [],
-    }
+  part(topic: string): FetchedPart {
+    const [partition, errorCode] = [this.int32(), this.int16()]
+    const [end, stableOffset] = [this.int64(), this.int64()]
+    this.pass(8) // where the log starts
+    const aborted = this.list(() => ({ producerId: this.digits(), firstOffset: this.digits() }))
+    this.pass(4) // the replica to be read instead
     const length = this.int32()
     const isThere = length > 0 && this.at + length <= this.payload.length
     const bytes = this.payload.subarray(this.at, this.at + (isThere ? length : 0))
-    part.messages = new Undecoded(bytes, part.abortedTransactions, Number(part.lastStableOffset))
     this.at += bytes.length
-    return part
+    return { topic, partition, errorCode, end, stableOffset, aborted, bytes }
+  }
+
+  /** Exact: a producer's id may be any number. */
+  digits(): string {
+    this.at += 8
+    return String(this.payload.readBigInt64BE(this.at - 8))
   }
 }

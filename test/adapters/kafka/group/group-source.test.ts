@@ -17,6 +17,7 @@ test('a consumer that waits forever, for whatever reason, is replaced', async (t
   let read = 0
   await source.start(
     listener({
+      assigned: ([partition]) => source.seek(partition!, 0),
       fetched: (_topic, _partition, { to }) => void (read = to),
     }),
   )

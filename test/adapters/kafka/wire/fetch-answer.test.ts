@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { decodeFetch, Undecoded } from '../../../../src/adapters/kafka/wire/fetch-answer.ts'
+import { decodeFetch } from '../../../../src/adapters/kafka/wire/fetch-answer.ts'
 
 // Nothing here may install the patches: kafkajs as it is is the reference.
 const require = createRequire(import.meta.url)
@@ -10,11 +10,30 @@ const require = createRequire(import.meta.url)
 const { decode: decodeOfKafkajs } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
   decode(data: Buffer): Promise<object>
 }
-/** Of records it has the bytes, which are read later. */
-const decode = (data: Buffer): unknown =>
-  JSON.parse(
-    JSON.stringify(decodeFetch(data), (_, value: unknown) => (value instanceof Undecoded ? [] : value)),
+
+/** What kafkajs makes of it, in the shape that Postrider has it in. Records are read elsewhere. */
+async function expected(data: Buffer): Promise<unknown> {
+  const { clientSideThrottleTime, errorCode, responses } = (await decodeOfKafkajs(data)) as {
+    clientSideThrottleTime: number
+    errorCode: number
+    responses: { topicName: string; partitions: Record<string, unknown>[] }[]
+  }
+  const parts = responses.flatMap(({ topicName, partitions }) =>
+    partitions.map(
+      ({ partition, errorCode: code, highWatermark, lastStableOffset, abortedTransactions }) => ({
+        ...{ topic: topicName, partition, errorCode: code, aborted: abortedTransactions },
+        end: Number(highWatermark),
+        stableOffset: Number(lastStableOffset),
+      }),
+    ),
   )
+  return { throttleMs: clientSideThrottleTime, errorCode, parts }
+}
+
+function found(data: Buffer): unknown {
+  const { parts, ...answer } = decodeFetch(data)
+  return { ...answer, parts: parts.map(({ bytes: _, ...part }) => part) }
+}
 
 const offset = fc.oneof(
   fc.nat(1_000),
@@ -24,12 +43,13 @@ const offset = fc.oneof(
 const topic = fc.string({ unit: 'binary', maxLength: 30 })
 
 test('property: the fields of an answer other than its records are read as kafkajs reads them', async () => {
-  const int64 = fc.oneof(offset.map(BigInt), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }))
+  const exact = offset.map(BigInt)
+  const int64 = fc.oneof(exact, fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }))
   const part = fc.record({
     partition: fc.nat(1_000),
     errorCode: fc.constantFrom(0, 1, 6),
-    highWatermark: int64,
-    lastStableOffset: int64,
+    highWatermark: exact,
+    lastStableOffset: fc.oneof(exact, fc.constant(-1n)),
     lastStartOffset: fc.constantFrom(-1n, 0n),
     aborted: fc.oneof(fc.constant(null), fc.array(fc.tuple(int64, int64), { maxLength: 3 })),
     replica: fc.constantFrom(-1, 2),
@@ -82,7 +102,7 @@ test('property: the fields of an answer other than its records are read as kafka
         }
       }
       const data = Buffer.concat(bytes)
-      assert.deepEqual(decode(data), await decodeOfKafkajs(data))
+      assert.deepEqual(found(data), await expected(data))
     }),
     { numRuns: 200 },
   )

@@ -1,0 +1,233 @@
+import type { Logger } from 'pino'
+import type { FetchedBatch, TopicPartition } from '../../../forwarder/consume/record-source.ts'
+import { answerError } from '../kafkajs-internals.ts'
+import type { BrokerConnection } from '../link/broker-connection.ts'
+import type { Brokers } from '../link/brokers.ts'
+import type { OpenTransactions } from '../open-transactions.ts'
+import { LeaderLoops } from '../read/leader-loops.ts'
+import { fetchFrom, whereToGoOn } from '../read/read-requests.ts'
+import type { FetchedPart } from '../wire/fetch-answer.ts'
+import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
+
+/** Records are small and passed on at once: what a fetch brings should be worked off in well under a second. */
+const maxBytes = { one: 256 * 1_024, all: 3 * 1_024 * 1_024 }
+/** Kafka's error code for a position that a leader does not have (Kafka protocol, Error Codes). */
+const outOfRange = 1
+/** A leader that moves is found again in less, in ms. */
+const patienceMs = 10_000
+/** Waits before the next try that are shorter are not worth a warning, in ms. */
+const quietMs = 1_000
+
+/** A partition that is owned, as it is read. */
+class OwnedPartition implements TopicPartition {
+  readonly topic: string
+  readonly partition: number
+  /** Where the next fetch begins; null while nobody has said. */
+  position: number | null = null
+  /** Since when it is paused, and since when it cannot be read. */
+  pausedAt: number | null = null
+  failingSince: number | null = null
+
+  constructor({ topic, partition }: TopicPartition) {
+    this.topic = topic
+    this.partition = partition
+  }
+}
+
+export interface GroupFetchParts {
+  /** Its own: a fetch waits at the broker, and whatever else is asked over its connection waits with it. */
+  brokers: Brokers
+  topics: readonly string[]
+  /** How long a fetch waits for something to come, in ms; for a moment only while partitions are paused. */
+  maxWaitMs: number
+  /** Learns of partitions that a transaction holds. */
+  transactions?: OpenTransactions | undefined
+  fetched(topic: string, partition: number, batch: FetchedBatch): void
+  /** A broker has answered. */
+  onAnswered(): void
+  onTrouble(error: unknown): void | Promise<void>
+  log: Logger
+  /** Monotonic, in ms. */
+  now?: () => number
+}
+
+/**
+ * Fetches the partitions that a member of a group owns from their leaders, each from where `seek` has said. It neither
+ * joins nor commits.
+ */
+export class GroupFetch {
+  readonly #parts: GroupFetchParts
+  readonly #now: () => number
+  readonly #stop = new AbortController()
+  readonly #loops: LeaderLoops<OwnedPartition>
+  #owned: readonly OwnedPartition[] = []
+  /** The same, by topic and partition. */
+  #places = new Map<string, OwnedPartition[]>()
+
+  constructor(parts: GroupFetchParts) {
+    this.#parts = parts
+    const { brokers, topics, log, onTrouble, now = () => performance.now() } = parts
+    this.#now = now
+    this.#loops = new LeaderLoops({
+      ...{ brokers, topics, log, signal: this.#stop.signal },
+      wanted: () => this.#owned.filter(({ position, pausedAt }) => position !== null && pausedAt === null),
+      fetch: (connection, partitions, succeeding) => this.#fetch(connection, partitions, succeeding),
+      failed: (partitions) => partitions.forEach((owned) => (owned.failingSince ??= now())),
+      isQuiet: (waitMs) => waitMs < quietMs,
+      onTrouble,
+    })
+  }
+
+  /** Some partition has not been readable for long. */
+  get isFailing(): boolean {
+    const now = this.#now()
+    return this.#owned.some(({ failingSince }) => now - (failingSince ?? Infinity) >= patienceMs)
+  }
+
+  /** Exactly these are owned now. One that was owned before is read on, and is not paused any more. */
+  own(partitions: readonly TopicPartition[]): void {
+    const { topics, transactions } = this.#parts
+    transactions?.assigned(topics, partitions)
+    this.#owned = partitions.map((each) => this.#find(each) ?? new OwnedPartition(each))
+    this.#places = new Map(topics.map((topic) => [topic, []]))
+    for (const owned of this.#owned) {
+      owned.pausedAt = null
+      this.#places.get(owned.topic)![owned.partition] = owned
+    }
+    if (partitions.length > 0) this.#loops.start()
+    this.#loops.begin()
+  }
+
+  pause(partition: TopicPartition): void {
+    const owned = this.#find(partition)
+    if (!owned) return
+    owned.pausedAt ??= this.#now()
+    // It has something to work off.
+    owned.failingSince = null
+  }
+
+  resume(partition: TopicPartition): void {
+    const owned = this.#find(partition)
+    if (!owned || owned.pausedAt === null) return
+    owned.pausedAt = null
+    this.#loops.begin()
+  }
+
+  /** The next fetch begins there, and what is on its way from elsewhere is dropped. */
+  seek(partition: TopicPartition, offset: number): void {
+    const owned = this.#find(partition)
+    if (!owned) return
+    owned.position = offset
+    this.#loops.begin()
+  }
+
+  async close(): Promise<void> {
+    this.own([])
+    this.#stop.abort()
+    this.#parts.brokers.close()
+    await this.#loops.ended()
+  }
+
+  #find({ topic, partition }: TopicPartition): OwnedPartition | null {
+    return this.#places.get(topic)?.[partition] ?? null
+  }
+
+  async #fetch(
+    connection: BrokerConnection,
+    partitions: readonly OwnedPartition[],
+    succeeding: () => void,
+  ): Promise<void> {
+    const asked = new Map<OwnedPartition, number>()
+    // Beginning with another one each time: what the first ones bring may fill the answer.
+    const first = Math.floor(Math.random() * partitions.length)
+    const places = partitions.map((_, index) => {
+      const owned = partitions[(first + index) % partitions.length]!
+      const { topic, partition } = owned
+      const offset = owned.position!
+      asked.set(owned, offset)
+      return { topic, partition, offset, maxBytes: maxBytes.one }
+    })
+    const pausedAt = this.#owned.map((owned) => owned.pausedAt)
+    const bounds = {
+      maxWaitMs: waitOf(this.#parts.maxWaitMs, pausedAt, this.#now()),
+      maxBytes: maxBytes.all,
+    }
+    const answer = await this.#loops.unlessStopped(fetchFrom(connection, places, bounds))
+    if (answer === null) return
+    if (answer.errorCode !== 0) throw answerError(answer.errorCode, places[0]!.topic)
+    this.#parts.onAnswered()
+    const allowance = new UnpackAllowance()
+    let refused: unknown = null
+    for (const part of answer.parts) {
+      const owned = this.#find(part)
+      const from = owned && asked.get(owned)
+      if (!owned || from === undefined || from === null || !isAwaited(owned, from)) continue
+      try {
+        if (part.errorCode === outOfRange) await this.#goOn(connection, owned)
+        else if (part.errorCode !== 0) throw answerError(part.errorCode, part.topic)
+        else await this.#take(owned, part, from, allowance)
+        owned.failingSince = null
+        succeeding()
+      } catch (error) {
+        refused = error
+      }
+    }
+    if (refused !== null) throw refused
+  }
+
+  async #take(
+    owned: OwnedPartition,
+    { topic, partition, stableOffset, end, bytes, aborted }: FetchedPart,
+    from: number,
+    allowance: UnpackAllowance,
+  ): Promise<void> {
+    this.#parts.transactions?.fetched(topic, partition, stableOffset, end)
+    if (bytes.length === 0) return
+    const records = await readBatches(bytes, from, aborted, allowance)
+    if (records === null || this.#find(owned) !== owned || !isAwaited(owned, from)) return
+    const to = records.lastOffset + 1
+    owned.position = to
+    this.#parts.fetched(topic, partition, { records, from, to })
+  }
+
+  /**
+   * Retention took what was to come, and reading goes on behind it. Where the log was cut off (an unclean election, or a
+   * topic made again), it begins with what there is.
+   */
+  async #goOn(connection: BrokerConnection, owned: OwnedPartition): Promise<void> {
+    const position = owned.position!
+    const { low, high } = await whereToGoOn(connection, owned)
+    if (owned.position !== position || (position >= low && position <= high)) return
+    if (position > high)
+      this.#parts.log.warn(
+        { topic: owned.topic, partition: owned.partition, from: high, to: position },
+        'the end of a partition was read and is gone: its log was cut off',
+      )
+    owned.position = low
+  }
+}
+
+/** How long a fetch may wait while partitions are paused, in ms: right after a pause, and once all pauses are long. */
+const whilePaused = { min: 50, max: 250 }
+/** The part of the time since the last pause that it may wait. */
+const sharePaused = 1 / 8
+
+/**
+ * How long a fetch may wait at the broker, in ms. A partition that is resumed during the wait is not part of the fetch, and
+ * what it has buffered may not last until the next one: so while any partition is paused a fetch waits for a moment
+ * only. Partitions that have been paused for long hold records that are not due yet, and are resumed well before they
+ * are: where there are no others a fetch may wait longer, and asks the broker less often.
+ *
+ * @param maxWaitMs with nothing paused
+ * @param pausedAt since when each partition is paused, by the clock of `now`; null where it is not
+ */
+export function waitOf(maxWaitMs: number, pausedAt: Iterable<number | null>, now: number): number {
+  let last = -Infinity
+  for (const at of pausedAt) if (at !== null && at > last) last = at
+  if (last === -Infinity) return maxWaitMs
+  return Math.min(maxWaitMs, whilePaused.max, Math.max(whilePaused.min, (now - last) * sharePaused))
+}
+
+/** Nobody has sent it elsewhere meanwhile, or has no room for more. */
+const isAwaited = ({ position, pausedAt }: OwnedPartition, from: number): boolean =>
+  position === from && pausedAt === null
