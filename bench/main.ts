@@ -32,6 +32,7 @@ import { steps } from './workloads/steps.ts'
 import { statistics } from './workloads/console/statistics.ts'
 import { why } from './workloads/console/why.ts'
 import { plans } from './workloads/plans.ts'
+import { lowRates } from './workloads/rates.ts'
 import { versions } from './workloads/versions.ts'
 import { batches, strictOrder, templates } from './workloads/shapes.ts'
 import { https, slowReceiver, throughput } from './workloads/posts/throughput.ts'
@@ -73,6 +74,7 @@ const workloads: Workload[] = [
   pacing,
   settings,
   steps,
+  lowRates,
   versions,
 ]
 /** For workloads that do not say what is quick for them. */

@@ -6,6 +6,7 @@ import type { Peer } from '../peers/peers.ts'
 import { goProgram } from '../programs.ts'
 import { startReceiver } from '../receiver.ts'
 import { deploy, measuredCore, otherCore, type Deployment, type Servers } from '../rig.ts'
+import { forwardingOf, setUpFrom } from './checkout.ts'
 import { makeBacklog } from '../workloads/peers/backlog.ts'
 import { monotonicMs } from './clock.ts'
 import { watchCpu, type CpuUse } from './cpu.ts'
@@ -17,8 +18,14 @@ export interface SteadyLoad {
   rate: number
   warmUpS: number
   seconds: number
-  /** The process that delivers. */
-  by: 'Postrider' | 'script' | Peer
+  /** The process that delivers: this checkout's forwarder, or that of another one. */
+  by: 'Postrider' | 'script' | Checkout | Peer
+}
+
+/** Another checkout of the product. */
+export interface Checkout {
+  name: string
+  folder: string
 }
 
 /** From when a call was produced until its POST had come, in ms. */
@@ -59,7 +66,7 @@ export async function steady(servers: Servers, { rate, warmUpS, seconds, by }: S
   const { ports } = (await receiver.reported('listening')) as unknown as { ports: number[] }
   const url = `http://127.0.0.1:${ports[0]!}/hook`
   await deployment.destination('crm', 'source-0', [url])
-  const form = typeof by === 'string' ? 'avro' : 'json'
+  const form = isPeer(by) ? 'json' : 'avro'
   const { topic } = await makeBacklog(deployment, () => url)
   const child = await start(deployment, by, topic(form), url)
   const sender = isLean
@@ -120,20 +127,23 @@ async function start(
 ): Promise<Child> {
   const { env } = deployment
   const measured = { core: measuredCore, env }
-  if (typeof by !== 'string') {
+  if (isPeer(by)) {
     const groupId = env.GROUP_ID!
     const child = by.start({ env, topic, groupId, form: 'json', urls: [url], inFlight: peerInFlight })
     await untilJoined(deployment, groupId)
     return child
   }
   const urls = JSON.stringify({ 'source-0': url })
+  if (typeof by !== 'string') await setUpFrom(by.folder, env)
   const child =
     by === 'script'
       ? new Child('script.ts', { ...measured, args: [urls], flags: [quiet] })
-      : new Child('forwarding.ts', measured)
+      : new Child(typeof by === 'string' ? 'forwarding.ts' : forwardingOf(by.folder), measured)
   await child.reported('ready')
   return child
 }
+
+const isPeer = (by: SteadyLoad['by']): by is Peer => typeof by === 'object' && 'start' in by
 
 /** Programs of others do not say when they are ready: they are when their group is. */
 async function untilJoined({ kafka }: Deployment, groupId: string): Promise<void> {

@@ -1,6 +1,4 @@
-import { execFile } from 'node:child_process'
-import { resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { forwardingOf, otherCheckout, setUpFrom } from '../measure/checkout.ts'
 import { cpuLine, noVerdict } from '../measure/drain.ts'
 import { median, round2 } from '../measure/figures.ts'
 import { cpuRatios, pairs, warmUpOfPair, type Side, type SideBySide } from '../measure/side-by-side.ts'
@@ -16,7 +14,7 @@ export const versions: Workload = {
   sizes: { calls: 300_000, rounds: 8 },
   quick: { calls: 10_000, rounds: 1 },
   async run(servers, { calls, rounds }) {
-    const against = process.env.BENCH_AGAINST ?? '.'
+    const against = otherCheckout() ?? '.'
     const all: Record<string, SideBySide[]> = {}
     const rows: Row[] = []
     const goals: Goal[] = []
@@ -59,15 +57,6 @@ async function otherSide(
   folder: string,
 ): Promise<Side> {
   const side = await postSide(servers, setting, calls, { name: 'the other' })
-  await setUp(folder, side.deployment.env)
-  return { ...side, script: resolve(folder, 'bench/children/forwarding.ts') }
-}
-
-/** It reads by schemas of its own. */
-async function setUp(folder: string, env: Record<string, string>): Promise<void> {
-  const main = resolve(folder, 'src/main.ts')
-  await promisify(execFile)(process.execPath, [main, 'setup'], {
-    cwd: folder,
-    env: { ...process.env, ...env },
-  })
+  await setUpFrom(folder, side.deployment.env)
+  return { ...side, script: forwardingOf(folder) }
 }
