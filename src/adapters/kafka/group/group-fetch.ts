@@ -152,8 +152,8 @@ export class GroupFetch {
       maxWaitMs: waitOf(this.#parts.maxWaitMs, pausedAt, this.#now()),
       maxBytes: maxBytes.all,
     }
-    const answer = await this.#loops.unlessStopped(fetchFrom(connection, places, bounds))
-    if (answer === null) return
+    // A stop closes the connections, which ends it.
+    const answer = await fetchFrom(connection, places, bounds)
     if (answer.errorCode !== 0) throw answerError(answer.errorCode, places[0]!.topic)
     this.#parts.onAnswered()
     const allowance = new UnpackAllowance()
