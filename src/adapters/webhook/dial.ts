@@ -113,6 +113,10 @@ export function secureOptions(
   }
 }
 
+/** A receiver that restarts ends a thousand connections at once, and the stack of an error says nothing there. */
+const endedByServer = new ClosedByServer('other side closed')
+const closed = new ClosedByServer('closed')
+
 /** Without it Node would make one for each connection. */
 let nodesOwnRoots: SecureContext | undefined
 
@@ -201,8 +205,8 @@ class Dialing {
     socket.once('connect', () => this.#onAccepted(socket, address))
     if (secure) socket.once('secureConnect', () => this.#onConnected(socket))
     socket.on('error', (error) => this.#onEnded(socket, address, error))
-    socket.on('end', () => this.#onEnded(socket, address, new ClosedByServer('other side closed')))
-    socket.on('close', () => this.#onEnded(socket, address, new ClosedByServer('closed')))
+    socket.on('end', () => this.#onEnded(socket, address, endedByServer))
+    socket.on('close', () => this.#onEnded(socket, address, closed))
     if (secure) socket.on('session', (session: Buffer) => this.#dialed.onSession(session))
   }
 
