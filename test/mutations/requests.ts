@@ -130,6 +130,26 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-connection-of-its-own-for-each-that-waits',
+    file: 'src/adapters/webhook/origin.ts',
+    find: 'if (this.#unopened.size > 0) {',
+    replace: 'if (this.#unopened.size > Infinity) {',
+    test: {
+      file: 'adapters/webhook/openings.test.ts',
+      name: 'a request that waits for a connection to be opened goes out on one that comes free',
+    },
+  },
+  {
+    id: 'a-request-written-a-third-time',
+    file: 'src/adapters/webhook/attempt.ts',
+    find: '!(this.#written && this.#wasRepeated) &&',
+    replace: '',
+    test: {
+      file: 'adapters/webhook/attempt.test.ts',
+      name: 'a request is written twice at most, however often the connections that it is given end',
+    },
+  },
+  {
     id: 'a-connection-opened-for-what-has-ended',
     file: 'src/adapters/webhook/connection.ts',
     find: 'this.#cancelOpening()',

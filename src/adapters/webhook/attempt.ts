@@ -71,6 +71,8 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   #written = false
   /** On that or an earlier one. */
   #wasWritten = false
+  /** It went out a second time, for its connection had ended underneath it. */
+  #wasRepeated = false
   #answered = false
   #status = 0
   /** Its body is not text, and secrets in it would not be found. None was asked for (`accept-encoding: identity`). */
@@ -146,6 +148,7 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
       return
     }
     if (this.#mayRestart(error) && (!this.#written || this.#sink.sendAgain?.('connection') !== false)) {
+      this.#wasRepeated ||= this.#written
       this.#written = false
       this.#owner.restart(this)
       return
@@ -176,13 +179,14 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
    * connection, within the same deadline and as the same attempt, provided that not one byte of a response has come; what is no HTTP at all is
    * left over from the response before (a late body of a 204, for one). If
    * it was written before, that is as safe as any retry: the receiver may have taken the first copy, and recognises the
-   * second by Idempotency-Key or messageId. (Go's net/http does the same for requests that carry an Idempotency-Key.) It
-   * cannot happen twice: the new connection has not served before, and the session is dropped.
+   * second by Idempotency-Key or messageId. (Go's net/http does the same for requests that carry an Idempotency-Key.) Once
+   * alone: what was written a second time is not written a third time.
    */
   #mayRestart(error: Error): boolean {
     return (
       this.connection !== null &&
       this.connection.mayEndUnnoticed &&
+      !(this.#written && this.#wasRepeated) &&
       (error instanceof NotHttp || (!this.#answered && wasClosedUnderneath(error)))
     )
   }

@@ -95,6 +95,8 @@ export class PollPhase {
 
 /** What a connection carries: one request, and its response. */
 export interface CarriedAttempt extends ResponseHandler {
+  /** That it is on. */
+  connection: Connection | null
   /** The request would be written now. False: it is not wanted any more. */
   begin(): boolean
   /** The first byte of a response. */
@@ -112,6 +114,8 @@ export interface ConnectionOwner {
   readonly troubled: TroubledAddresses
   /** Null: that of the way out. */
   readonly secureContext: SecureContext | null
+  /** The connection begins to open. */
+  onOpens(connection: Connection): void
   /** The connection has ended: by the server, by an error. */
   onClosed(connection: Connection): void
 }
@@ -255,6 +259,15 @@ export abstract class Connection implements Dialed, PollWaiter {
     else this.#cancelOpening = this.#openings.add(this.origin.origin, () => this.#open())
   }
 
+  /** What it carries goes out on this connection, which is free: its own has not begun to open. */
+  moveTo(other: Connection): void {
+    const attempt = this.attempt!
+    this.attempt = null
+    attempt.connection = other
+    other.attempt = attempt
+    other.send(this.#template!, this.#fields, this.#body!)
+  }
+
   /**
    * Its end says nothing of the endpoint, if it ends before a response: it had served before, or offered a TLS session that
    * the server may dislike.
@@ -285,6 +298,7 @@ export abstract class Connection implements Dialed, PollWaiter {
   }
 
   #open(): void {
+    this.#owner.onOpens(this)
     this.#session = this.#owner.session
     const { troubled, secureContext } = this.#owner
     this.#hangup = this.#dial(this.origin, this, { session: this.#session, troubled, secureContext })

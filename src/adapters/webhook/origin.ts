@@ -15,6 +15,8 @@ export class WebhookOrigin implements ConnectionOwner {
   readonly #onUnused: () => void
   readonly #connections = new Set<Connection>()
   readonly #free: Connection[] = []
+  /** Each carries a request, and waits for its turn to open; the oldest first. */
+  readonly #unopened = new Set<Connection>()
   #endpoints = 0
   session: Buffer | null = null
   readonly troubled: TroubledAddresses
@@ -70,10 +72,18 @@ export class WebhookOrigin implements ConnectionOwner {
   #connect(): Connection {
     const connection = new this.#client(this.#url, this.#parts, this)
     this.#connections.add(connection)
+    this.#unopened.add(connection)
     return connection
   }
 
-  /** What it carried has ended; `reusable` says whether it can take another request, `failed` that the response was a 5xx. */
+  onOpens(connection: Connection): void {
+    this.#unopened.delete(connection)
+  }
+
+  /**
+   * What it carried has ended; `reusable` says whether it can take another request, `failed` that the response was a 5xx. A request that
+   * waits for a connection to be opened has it next: where a receiver has restarted, half of all need none of their own.
+   */
   giveBack(connection: Connection, reusable: boolean, failed: boolean): void {
     connection.attempt = null
     const isRetired = reusable && connection.mustRetire(failed)
@@ -83,6 +93,12 @@ export class WebhookOrigin implements ConnectionOwner {
       return
     }
     connection.idleSeconds = 0
+    if (this.#unopened.size > 0) {
+      const [waiting] = this.#unopened as Iterable<Connection> as [Connection]
+      waiting.moveTo(connection)
+      this.#discard(waiting)
+      return
+    }
     this.#free.push(connection)
     this.#withFree.add(this)
   }
@@ -112,6 +128,7 @@ export class WebhookOrigin implements ConnectionOwner {
 
   #discard(connection: Connection): void {
     this.#connections.delete(connection)
+    this.#unopened.delete(connection)
     connection.destroy()
   }
 }

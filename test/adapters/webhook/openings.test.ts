@@ -7,6 +7,8 @@ import { DirectConnection } from '../../../src/adapters/webhook/direct/direct-co
 import { HeadTemplate } from '../../../src/adapters/webhook/head-template.ts'
 import { Openings, PollPhase } from '../../../src/adapters/webhook/connection.ts'
 import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { openTransport, send } from './transport-under-test.ts'
 
 test('a thousand connections are opened over many turns, a few in each', async () => {
   const openings = new Openings()
@@ -52,7 +54,8 @@ test('a connection that is closed before its turn came connects to nobody', asyn
     return () => {}
   }
   const troubled = new TroubledAddresses(() => 0)
-  const owner = { session: null, troubled, secureContext: null, onClosed: () => {} }
+  const ignore = () => {}
+  const owner = { session: null, troubled, secureContext: null, onOpens: ignore, onClosed: ignore }
   const parts = { dial, openings, polls: new PollPhase(), steadyNow: () => 0, counts: new ConnectionCounts() }
   const open = () => {
     const connection = new DirectConnection(new URL('https://crm.test'), parts, owner)
@@ -65,4 +68,14 @@ test('a connection that is closed before its turn came connects to nobody', asyn
   await nextTurn()
   assert.equal(connects, 1)
   waiting.destroy()
+})
+
+test('a request that waits for a connection to be opened goes out on one that comes free', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  const count = openedAtOnce * 30
+  const outcomes = await Promise.all(Array.from({ length: count }, () => send(endpoint)))
+  assert.ok(outcomes.every(({ kind }) => kind === 'success'))
+  assert.equal(receiver.requests.length, count)
+  assert.ok(receiver.connections() < count, `${receiver.connections()} for ${count} requests`)
 })
