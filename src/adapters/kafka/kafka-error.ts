@@ -1,5 +1,5 @@
 import { permissionsOn, type Permission } from '../../core/permissions.ts'
-import { messageOf } from '../../errors.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
 import type { KafkaLogin } from './secure/kafka-login.ts'
 import { TokenError } from './secure/oauth-token.ts'
 
@@ -215,3 +215,9 @@ const quoted = (principal: string): string => (/^[\w:.@-]+$/.test(principal) ? p
 /** kafkajs says first that it was a connection's error. */
 const withoutPrefix = (message: string): string =>
   message.replace(/^Connection error: /, '').replace(/\s*\n\s*/g, ' ')
+
+/** Errors of kafkajs, and of brokers that are away, are the infrastructure's; anything else is a bug of ours. */
+export const mayPass = (error: unknown): boolean =>
+  error instanceof PostriderError
+    ? error.canRetry
+    : error instanceof Error && error.name.startsWith('KafkaJS')

@@ -141,6 +141,11 @@ export class ConsumerRun {
     return this.#acknowledged === topics
   }
 
+  /** Ends it as a crash does. */
+  giveUp(error: unknown): void {
+    this.#crash.reject(error)
+  }
+
   /** Resolves when it is to stop. */
   async #consume(): Promise<void> {
     const { options, signal } = this.#parts

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { FetchedBatch, TopicPartition } from '../../../forwarder/consume/record-source.ts'
+import { mayPass } from '../kafka-error.ts'
 import { answerError } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
 import type { Brokers } from '../link/brokers.ts'
@@ -73,7 +74,7 @@ export class GroupFetch {
       wanted: () => this.#owned.filter(({ position, pausedAt }) => position !== null && pausedAt === null),
       fetch: (connection, partitions, succeeding) => this.#fetch(connection, partitions, succeeding),
       failed: (partitions) => partitions.forEach((owned) => (owned.failingSince ??= now())),
-      isQuiet: (waitMs) => waitMs < quietMs,
+      isQuiet: (error, waitMs) => waitMs < quietMs && mayPass(error),
       onTrouble,
     })
   }
@@ -157,20 +158,17 @@ export class GroupFetch {
     if (answer.errorCode !== 0) throw answerError(answer.errorCode, places[0]!.topic)
     this.#parts.onAnswered()
     const allowance = new UnpackAllowance()
-    let refused: unknown = null
+    let refused: Error | null = null
     for (const part of answer.parts) {
       const owned = this.#find(part)
       const from = owned && asked.get(owned)
       if (!owned || from === undefined || from === null || !isAwaited(owned, from)) continue
-      try {
-        if (part.errorCode === outOfRange) await this.#goOn(connection, owned)
-        else if (part.errorCode !== 0) throw answerError(part.errorCode, part.topic)
-        else await this.#take(owned, part, from, allowance)
-        owned.failingSince = null
-        succeeding()
-      } catch (error) {
-        refused = error
-      }
+      if (part.errorCode !== 0) {
+        refused = await this.#refusal(connection, owned, part.errorCode)
+        if (refused !== null) continue
+      } else await this.#take(owned, part, from, allowance)
+      owned.failingSince = null
+      succeeding()
     }
     if (refused !== null) throw refused
   }
@@ -188,6 +186,17 @@ export class GroupFetch {
     const to = records.lastOffset + 1
     owned.position = to
     this.#parts.fetched(topic, partition, { records, from, to })
+  }
+
+  /** Why a partition's part of an answer is none; null where reading goes on elsewhere. */
+  async #refusal(connection: BrokerConnection, owned: OwnedPartition, code: number): Promise<Error | null> {
+    if (code !== outOfRange) return answerError(code, owned.topic)
+    try {
+      await this.#goOn(connection, owned)
+      return null
+    } catch (error) {
+      return error as Error
+    }
   }
 
   /**

@@ -10,6 +10,7 @@ import type {
 } from '../../../forwarder/consume/record-source.ts'
 import { retryForever } from '../../../retry-forever.ts'
 import { LastingAdmin } from '../admin/with-admin.ts'
+import { mayPass } from '../kafka-error.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
 import { Brokers } from '../link/brokers.ts'
 import type { OpenTransactions } from '../open-transactions.ts'
@@ -76,6 +77,8 @@ export class GroupSource implements RecordSource {
       fetched: (topic, partition, batch) => this.#listener!.fetched(topic, partition, batch),
       onAnswered: () => this.#membership.fetched(),
       onTrouble: async (error) => {
+        // What was read of it is begun again from what is committed.
+        if (!mayPass(error)) return this.#current?.giveUp(error)
         await this.#trouble.judge(error, false, (reason) =>
           this.#log.warn({ error: reason }, 'what is owned cannot be read; trying again'),
         )
@@ -176,11 +179,10 @@ export class GroupSource implements RecordSource {
     await retryForever(runOnce, { signal: this.#stopping.signal, onError })
   }
 
-  /** Errors of kafkajs are the infrastructure's; anything else is a bug of ours, borne a few times. */
+  /** A bug of ours is borne a few times. */
   #isFatal(error: unknown): boolean {
-    if (error instanceof PostriderError) return !error.canRetry
-    const name = error instanceof Error ? error.name : ''
-    return !name.startsWith('KafkaJS') && ++this.#bugs > maxBugs
+    if (mayPass(error)) return false
+    return error instanceof PostriderError || ++this.#bugs > maxBugs
   }
 
   /** One consumer's life: rejects when it crashes, resolves when it was stopped. */

@@ -23,7 +23,7 @@ export interface LeaderLoopsParts<P extends TopicPartition> {
   /** These could not be read: they are asked for again. */
   failed(partitions: readonly P[]): void
   /** Leaders move, and what brokers say meanwhile is no reason to tell anybody. */
-  isQuiet(waitMs: number): boolean
+  isQuiet(error: unknown, waitMs: number): boolean
   onTrouble(error: unknown): void | Promise<void>
   signal: AbortSignal
 }
@@ -133,7 +133,8 @@ export class LeaderLoops<P extends TopicPartition> {
       signal,
       onError: async (error, waitMs) => {
         failed(this.#ledBy(leader))
-        if (isQuiet(waitMs)) log.debug({ node: leader, error: messageOf(error) }, 'leaders are looked for')
+        if (isQuiet(error, waitMs))
+          log.debug({ node: leader, error: messageOf(error) }, 'leaders are looked for')
         else await onTrouble(error)
         // It may lead them no more.
         await this.#findLeaders().catch(onTrouble)

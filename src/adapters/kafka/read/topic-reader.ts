@@ -92,7 +92,7 @@ export class TopicReader {
         succeeding()
       },
       failed: (places) => places.forEach(({ partition }) => this.#lives.delete(partition)),
-      isQuiet: (waitMs) => this.#hasCaughtUp && waitMs < patienceMs,
+      isQuiet: (_, waitMs) => this.#hasCaughtUp && waitMs < patienceMs,
       onTrouble: (error) => this.#onTrouble(error),
     })
     this.ended.catch(() => {})

@@ -75,3 +75,27 @@ test('a member whose commits are refused for good says so and joins again', asyn
   )
   assert.match([...said].join(), /Kafka has refused commits for \d+ s/)
 })
+
+test('records that could not be taken, by a bug, are read again from what is committed', async (t) => {
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
+  await deployment.produce([someCall(), someCall()])
+  const source = groupMember(deployment)
+  let joined = 0
+  let failed = 0
+  const read: number[] = []
+  await source.start(
+    listener({
+      assigned([partition]) {
+        joined++
+        source.seek(partition!, 0)
+      },
+      fetched(_topic, _partition, { from, to }) {
+        if (failed++ === 0) throw new TypeError('a bug')
+        read.push(from, to)
+      },
+    }),
+  )
+  await until(() => read.at(-1) === 2, 30_000, 'both records')
+  assert.equal(read[0], 0)
+  assert.equal(joined, 2)
+})
