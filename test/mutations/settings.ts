@@ -3,6 +3,16 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 /** What is set, who is in an audience, and who is forgotten. */
 export const settings: readonly Mutation[] = [
   {
+    id: 'a-new-source-called-unknown',
+    file: 'src/forwarder/plan/settings-catch-up.ts',
+    find: 'if (this.#caughtUpAt > time) return null',
+    replace: 'if (this.#caughtUpAt > time || time > 0) return null',
+    test: {
+      file: 'pipeline/settings/settings.test.ts',
+      name: 'a call of a source that is new to the forwarder waits for the settings log',
+    },
+  },
+  {
     id: 'settings-of-dev-taken-for-another-cluster',
     file: 'src/config/dev-env.ts',
     find: 'return isOther ? {} : left',

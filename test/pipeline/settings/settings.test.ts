@@ -3,13 +3,14 @@ import { newSecret as sealNew } from '../../../src/operators/settings/secrets.ts
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
+import type { KafkajsBroker } from '../../../src/adapters/kafka/kafkajs-internals.ts'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
 import { until } from '../../support/until.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { connect, counted, dispositions, sampleOf, samplesOf } from '../../support/calls/samples.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { connect, counted, dispositions, sampleOf, samplesOf } from '../../support/calls/samples.ts'
 
 test('settings changes while the forwarder runs', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '700ms,900ms' })
@@ -203,8 +204,8 @@ test('settings changes while the forwarder runs', async (t) => {
 test('a call of a source that is new to the forwarder waits for the settings log', async (t) => {
   const deployment = await deploy(t)
   const { topics, config, settings } = deployment
-  const silent = silentLog
-  const forwarder = await deployment.forwarder({ kafka: late(createKafka(config, silent), topics.settings) })
+  const kafka = late(createKafka(config, silentLog), topics.settings)
+  const forwarder = await deployment.forwarder({ kafka })
   for (let round = 1; round <= 3; round++) {
     const id = `fresh${round}`
     await settings.execute({ type: 'create_source', id, name: id, writeKey: id, enabled: true })
@@ -217,21 +218,36 @@ test('a call of a source that is new to the forwarder waits for the settings log
   await counted(forwarder, dispositions('none', 'dead_lettered'), 1)
 })
 
-/** A Kafka whose consumers get what a topic holds 300 ms late. */
+interface Cluster {
+  brokerPool: { createBroker(given: object): KafkajsBroker }
+}
+
+/** The client with connections over which what a topic holds comes 300 ms late. */
 function late(kafka: Kafka, topic: string): Kafka {
-  const consumer: Kafka['consumer'] = (options) => {
-    const inTime = kafka.consumer(options)
-    const run: typeof inTime.run = ({ eachBatch, ...rest } = {}) =>
-      inTime.run({
-        ...rest,
-        eachBatch: async (payload) => {
-          if (payload.batch.topic === topic) await delay(300)
-          await eachBatch?.(payload)
-        },
-      })
-    return { ...inTime, run }
+  const known = kafka as unknown as Record<symbol, (given: object) => Cluster>
+  const createCluster = Object.getOwnPropertySymbols(kafka).find(
+    ({ description }) => description === 'private:Kafka:createCluster',
+  )!
+  const lateCluster = (given: object): Cluster => {
+    const cluster = known[createCluster]!.call(kafka, given)
+    const { brokerPool } = cluster
+    const createBroker = brokerPool.createBroker.bind(brokerPool)
+    brokerPool.createBroker = (of) => {
+      const broker = createBroker(of)
+      for (const connection of broker.connectionPool.pool) {
+        const send = connection.send.bind(connection)
+        connection.send = async (exchange) => {
+          const answer = await send(exchange)
+          const { apiName, encode } = exchange.request
+          if (apiName === 'Fetch' && ((await encode()) as { buf: Buffer }).buf.includes(topic))
+            await delay(300)
+          return answer
+        }
+      }
+      return broker
+    }
+    return cluster
   }
-  return new Proxy(kafka, {
-    get: (target, property) => (property === 'consumer' ? consumer : Reflect.get(target, property)),
-  })
+  const copy = Object.create(Object.getPrototypeOf(kafka) as object) as Kafka
+  return Object.assign(copy, kafka, { [createCluster]: lateCluster })
 }
