@@ -189,7 +189,9 @@ export class ConsumerRun {
 
   /** The last moment at which this generation's work can be committed. */
   async #beforeJoin(): Promise<(commit: CommitOffsets) => void> {
-    const { membership, listener, signal } = this.#parts
+    const { options, membership, listener, signal } = this.#parts
+    // kafkajs keeps the membership alone: of whatever it will be assigned, it fetches nothing.
+    this.consumer.pause(options.topics.map((topic) => ({ topic })))
     if (!this.#isOver && membership.isMember && !signal.aborted) {
       membership.rejoins()
       const waited = delay(lastCommitMs, undefined, { ref: false })
@@ -213,8 +215,6 @@ export class ConsumerRun {
     const partitions = Object.entries(assignment).flatMap(([topic, ids]) =>
       ids.map((partition) => ({ topic, partition })),
     )
-    // kafkajs only keeps the membership.
-    this.consumer.pause(Object.entries(assignment).map(([topic, ids]) => ({ topic, partitions: ids })))
     owns(partitions)
     listener.assigned(partitions, `${memberId}/${identity.epoch}`, isContinued)
     onJoined()
