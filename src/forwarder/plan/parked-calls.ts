@@ -288,9 +288,16 @@ export class ParkedCalls {
   }
 
   #tryTo(call: ParkedCall): Block | null {
-    const released = this.releaseOf(call, Date.now())
+    const now = Date.now()
+    const released = this.releaseOf(call, now)
     if (released !== null) {
       this.#release(call, released)
+      return null
+    }
+    if (now < call.dueAt) {
+      // The clock was set back since it was due. Begun now it would go to a tier until then, and be overtaken.
+      call.state = 'waiting'
+      this.#schedule(call)
       return null
     }
     call.state = 'busy'
