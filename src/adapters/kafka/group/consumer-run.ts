@@ -191,7 +191,7 @@ export class ConsumerRun {
   async #beforeJoin(): Promise<(commit: CommitOffsets) => void> {
     const { options, membership, listener, signal } = this.#parts
     // kafkajs keeps the membership alone: of whatever it will be assigned, it fetches nothing.
-    this.consumer.pause(options.topics.map((topic) => ({ topic })))
+    if (!this.#isOver) this.consumer.pause(options.topics.map((topic) => ({ topic })))
     if (!this.#isOver && membership.isMember && !signal.aborted) {
       membership.rejoins()
       const waited = delay(lastCommitMs, undefined, { ref: false })

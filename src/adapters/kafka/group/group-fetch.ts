@@ -161,12 +161,16 @@ export class GroupFetch {
     let refused: Error | null = null
     for (const part of answer.parts) {
       const owned = this.#find(part)
-      const from = owned && asked.get(owned)
-      if (!owned || from === undefined || from === null || !isAwaited(owned, from)) continue
-      if (part.errorCode !== 0) {
-        refused = await this.#refusal(connection, owned, part.errorCode)
-        if (refused !== null) continue
-      } else await this.#take(owned, part, from, allowance)
+      const from = owned === null ? undefined : asked.get(owned)
+      if (owned === null || from === undefined || !isAwaited(owned, from)) continue
+      if (part.errorCode === 0) await this.#take(owned, part, from, allowance)
+      else {
+        const refusal = await this.#refusal(connection, owned, part.errorCode)
+        if (refusal !== null) {
+          refused = refusal
+          continue
+        }
+      }
       owned.failingSince = null
       succeeding()
     }
@@ -192,8 +196,7 @@ export class GroupFetch {
   async #refusal(connection: BrokerConnection, owned: OwnedPartition, code: number): Promise<Error | null> {
     if (code !== outOfRange) return answerError(code, owned.topic)
     try {
-      await this.#goOn(connection, owned)
-      return null
+      return (await this.#goOn(connection, owned)) ? null : answerError(code, owned.topic)
     } catch (error) {
       return error as Error
     }
@@ -201,18 +204,20 @@ export class GroupFetch {
 
   /**
    * Retention took what was to come, and reading goes on behind it. Where the log was cut off (an unclean election, or a
-   * topic made again), it begins with what there is.
+   * topic made again), it begins with what there is. False: there is such an offset by now, and it is asked for again.
    */
-  async #goOn(connection: BrokerConnection, owned: OwnedPartition): Promise<void> {
+  async #goOn(connection: BrokerConnection, owned: OwnedPartition): Promise<boolean> {
     const position = owned.position!
     const { low, high } = await whereToGoOn(connection, owned)
-    if (owned.position !== position || (position >= low && position <= high)) return
+    if (owned.position !== position) return true
+    if (position >= low && position <= high) return false
     if (position > high)
       this.#parts.log.warn(
         { topic: owned.topic, partition: owned.partition, from: high, to: position },
         'the end of a partition was read and is gone: its log was cut off',
       )
     owned.position = low
+    return true
   }
 }
 
