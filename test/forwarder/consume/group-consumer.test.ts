@@ -228,16 +228,6 @@ test('a batch that was fetched before the seek is not mistaken for the requested
   assert.equal(work().buffered, 70, 'no record was passed over')
 })
 
-test('a batch of only control records after a seek is accepted, because its beginning is unknown', async () => {
-  const { source, consumer, own, work } = consume()
-  await own([0])
-  const seeks = source.seeks.length
-  consumer.fetched('calls', 0, { records: fetched([]), from: 3, to: 3 })
-  assert.equal(work().reading.next, 3)
-  await turn()
-  assert.equal(source.seeks.length, seeks)
-})
-
 test('records that retention removed before they were read are reported once, and reading continues at the log start', async () => {
   const { source, told, own, fetch, work } = consume()
   source.committedMap = () => Promise.resolve([{ position: 5, logStart: 9 }])

@@ -81,7 +81,13 @@ async function commitAs(
   metadata: string,
 ): Promise<void> {
   const consumer = kafka.consumer({ groupId: config.groupId })
-  const joined = new Promise((resolve) => consumer.on('consumer.group_join', resolve))
+  const joined = new Promise<void>((resolve) =>
+    consumer.on('consumer.group_join', () => {
+      // Where an offset lies beyond the end, a consumer of kafkajs that fetches commits another one.
+      consumer.pause([{ topic: topics.calls }])
+      resolve()
+    }),
+  )
   await consumer.connect()
   await consumer.subscribe({ topics: [topics.calls] })
   await consumer.run({ autoCommit: false, eachBatch: () => Promise.resolve() })

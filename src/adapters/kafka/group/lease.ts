@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Consumer, Kafka } from 'kafkajs'
+import kafkajs, { type Assigner, type Consumer, type Kafka } from 'kafkajs'
 import { permissionsOn } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
 import { explainKafkaError } from '../explain-kafka-error.ts'
+import type { JoinAware } from '../patches/wait-before-join.ts'
 import { within } from '../waiting.ts'
 
 const closingMs = 3_000
@@ -62,9 +63,14 @@ export class GroupLease {
   #lost: string | null = null
   #isReleased = false
 
-  private constructor({ kafka, groupId, what, sessionTimeoutMs }: LeaseOptions) {
+  private constructor({ kafka, groupId, topic, committed = [], what, sessionTimeoutMs }: LeaseOptions) {
     this.#what = what
     this.#sessionMs = sessionTimeoutMs
+    // Whatever it is assigned, nothing is fetched: kafkajs would commit another position where one is out of range.
+    const beforeJoin = () => {
+      this.#consumer.pause([topic, ...committed].map((each) => ({ topic: each })))
+      return Promise.resolve(() => {})
+    }
     this.#consumer = kafka.consumer({
       groupId,
       sessionTimeout: sessionTimeoutMs,
@@ -72,6 +78,12 @@ export class GroupLease {
       heartbeatInterval: Math.floor(sessionTimeoutMs / 6),
       allowAutoTopicCreation: false,
       maxWaitTimeInMs: 100,
+      partitionAssigners: [
+        (given): Assigner & JoinAware => ({
+          ...kafkajs.PartitionAssigners.roundRobin(given),
+          beforeJoin,
+        }),
+      ],
       retry: { retries: 1, restartOnFailure: async () => false },
     })
   }
@@ -158,14 +170,11 @@ export class GroupLease {
     const consumer = this.#consumer
     consumer.on(consumer.events.HEARTBEAT, () => (this.#aliveAt = performance.now()))
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-      const { memberId, isLeader, memberAssignment } = payload
+      const { memberId, isLeader } = payload
       this.#aliveAt = performance.now()
       if (this.#memberId === null) this.#memberId = memberId
       // kafkajs joins again by itself, as another member, when its session had ended.
       else if (memberId !== this.#memberId || !isLeader) this.#lost ??= 'another one was let in meanwhile'
-      consumer.pause(
-        Object.entries(memberAssignment).map(([name, partitions]) => ({ topic: name, partitions })),
-      )
       joined.resolve(isLeader)
     })
     consumer.on(consumer.events.CRASH, ({ payload }) => {

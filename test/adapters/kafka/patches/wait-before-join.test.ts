@@ -26,7 +26,10 @@ test('a rebalance waits for the last commit of a generation, but not forever', a
   }
   await first.start(
     listener({
-      assigned: () => void told.push(`assigned, ${state()}`),
+      assigned([partition]) {
+        told.push(`assigned, ${state()}`)
+        if (read === 0) first.seek(partition!, 0)
+      },
       rejoining: () => rejoining(),
       lost: () => void told.push('lost'),
       fetched: (_topic, _partition, { to }) => void (read = to),
