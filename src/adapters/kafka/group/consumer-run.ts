@@ -21,8 +21,8 @@ export interface MemberConsumerOptions {
 /** How soon partitions that were added to a topic are noticed, in ms. */
 const metadataMaxAgeMs = 10_000
 
-/** Between two looks of kafkajs at whether a heartbeat is due, in ms. */
-const lookMs = 100
+/** Between two looks of kafkajs at whether a heartbeat is due, in ms; with short sessions half of that between heartbeats. */
+const maxLookMs = 250
 
 /**
  * A consumer of kafkajs that restarts nothing by itself: a member of its group, which fetches nothing. It has not
@@ -32,12 +32,13 @@ function memberConsumer(
   { kafka, groupId, sessionTimeoutMs }: MemberConsumerOptions,
   assigner: PartitionAssigner,
 ): Consumer {
+  const heartbeatInterval = Math.min(1_000, Math.floor(sessionTimeoutMs / 5))
   return kafka.consumer({
     groupId,
     sessionTimeout: sessionTimeoutMs,
     rebalanceTimeout: Math.max(sessionTimeoutMs, 30_000),
-    heartbeatInterval: Math.min(1_000, Math.floor(sessionTimeoutMs / 5)),
-    maxWaitTimeInMs: lookMs,
+    heartbeatInterval,
+    maxWaitTimeInMs: Math.min(maxLookMs, Math.floor(heartbeatInterval / 2)),
     metadataMaxAge: metadataMaxAgeMs,
     allowAutoTopicCreation: false,
     partitionAssigners: [assigner],
