@@ -82,7 +82,7 @@ export class WebhookOrigin implements ConnectionOwner {
 
   /**
    * What it carried has ended; `reusable` says whether it can take another request, `failed` that the response was a 5xx. A request that
-   * waits for a connection to be opened has it next: where a receiver has restarted, half of all need none of their own.
+   * waits for a connection to be opened has it next, which is sooner: where a receiver has restarted, a thousand wait.
    */
   giveBack(connection: Connection, reusable: boolean, failed: boolean): void {
     connection.attempt = null
