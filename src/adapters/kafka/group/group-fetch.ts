@@ -6,14 +6,12 @@ import type { BrokerConnection } from '../link/broker-connection.ts'
 import type { Brokers } from '../link/brokers.ts'
 import type { OpenTransactions } from '../open-transactions.ts'
 import { LeaderLoops } from '../read/leader-loops.ts'
-import { fetchFrom, whereToGoOn } from '../read/read-requests.ts'
+import { fetchFrom, outOfRange, whereToGoOn } from '../read/read-requests.ts'
 import type { FetchedPart } from '../wire/fetch-answer.ts'
 import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
 
 /** Records are small and passed on at once: what a fetch brings should be worked off in well under a second. */
 const maxBytes = { one: 256 * 1_024, all: 3 * 1_024 * 1_024 }
-/** Kafka's error code for a position that a leader does not have (Kafka protocol, Error Codes). */
-const outOfRange = 1
 /** A leader that moves is found again in less, in ms. */
 const patienceMs = 10_000
 /** Waits before the next try that are shorter are not worth a warning, in ms. */
@@ -139,10 +137,7 @@ export class GroupFetch {
     succeeding: () => void,
   ): Promise<void> {
     const asked = new Map<OwnedPartition, number>()
-    // Beginning with another one each time: what the first ones bring may fill the answer.
-    const first = Math.floor(Math.random() * partitions.length)
-    const places = partitions.map((_, index) => {
-      const owned = partitions[(first + index) % partitions.length]!
+    const places = partitions.map((owned) => {
       const { topic, partition } = owned
       const offset = owned.position!
       asked.set(owned, offset)

@@ -19,6 +19,9 @@ const [noReplica, noSession, noEpoch] = [-1, 0, -1]
 /** What an answer may take beside what it waits for. */
 const graceMs = 10_000
 
+/** Kafka's error code for a position that a leader does not have (Kafka protocol, Error Codes). */
+export const outOfRange = 1
+
 /** Instead of a time, in ListOffsets. */
 export const [theEnd, theBeginning] = [-1, -2]
 
@@ -38,13 +41,17 @@ export interface FetchBounds {
   maxBytes?: number
 }
 
-/** What these partitions hold, each from an offset on. */
+/**
+ * What these partitions hold, each from an offset on. Another one of them comes first each time: what the first ones bring
+ * may fill the answer.
+ */
 export function fetchFrom(
   connection: BrokerConnection,
   places: readonly FetchPlace[],
   { maxWaitMs, maxBytes = maxFetchBytes }: FetchBounds,
 ): Promise<FetchAnswer> {
-  const body = encodeFetch(places, maxWaitMs, maxBytes)
+  const first = Math.floor(Math.random() * places.length)
+  const body = encodeFetch([...places.slice(first), ...places.slice(0, first)], maxWaitMs, maxBytes)
   return connection.ask(fetchApi, body, decodeFetch, maxWaitMs + graceMs)
 }
 

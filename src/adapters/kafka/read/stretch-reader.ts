@@ -6,7 +6,7 @@ import type { Logger } from '../../log.ts'
 import { answerError } from '../kafkajs-internals.ts'
 import { Brokers } from '../link/brokers.ts'
 import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
-import { fetchFrom, offsetsFrom, theBeginning } from './read-requests.ts'
+import { fetchFrom, offsetsFrom, outOfRange, theBeginning } from './read-requests.ts'
 
 /** Of one stretch: what a record costs to find is shared by some hundred others. */
 const fetchBytes = 256 * 1_024
@@ -25,7 +25,6 @@ const lookAgainMs = 100
 const defaultNothingThereMs = 180_000
 /** The same where no other replica can hold it back, and for a partition that there is not; in ms. */
 const nothingAloneMs = 10_000
-const outOfRange = 1
 
 /** Records of one partition that lie next to each other. */
 interface Stretch {

@@ -10,7 +10,7 @@ import { Brokers } from '../link/brokers.ts'
 import { requirePermissions } from '../secure/require-permissions.ts'
 import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
 import type { FetchedPart } from '../wire/fetch-answer.ts'
-import { fetchFrom, whereToGoOn } from './read-requests.ts'
+import { fetchFrom, outOfRange, whereToGoOn } from './read-requests.ts'
 import { LeaderLoops } from './leader-loops.ts'
 import { awaitRange, endsOf } from './topic-offsets.ts'
 import { topicRecordOf, type TopicReaderOptions, type TopicRecord } from './topic-record.ts'
@@ -39,9 +39,6 @@ const patienceMs = 1_000
 const turnMs = 10
 /** Records between two looks at the clock. */
 const lookEvery = 64
-
-/** Kafka's error code for a position that a leader does not have (Kafka protocol, Error Codes). */
-const outOfRange = 1
 
 /** What is known of a partition's fetches; monotonic ms. */
 interface PartitionLife {
@@ -194,10 +191,7 @@ export class TopicReader {
   /** Asks once, and handles what comes. Throws where anything of it is refused, after all the rest was handled. */
   async #fetch(connection: BrokerConnection, partitions: readonly TopicPartition[]): Promise<void> {
     const { topic, maxWaitMs = defaultMaxWaitMs, fetchBytes = defaultFetchBytes } = this.#options
-    // Beginning with another one each time: what the first ones bring may fill the answer.
-    const first = Math.floor(Math.random() * partitions.length)
-    const places = partitions.map((_, index) => {
-      const { partition } = partitions[(first + index) % partitions.length]!
+    const places = partitions.map(({ partition }) => {
       return { topic, partition, offset: this.#positions.get(partition) ?? 0, maxBytes: fetchBytes }
     })
     const askedAt = performance.now()
