@@ -5,66 +5,116 @@ import type { ConnectionCounts } from './connection-counts.ts'
 import type { Dial, Dialed, Hangup, TroubledAddresses } from './dial.ts'
 import type { HeadTemplate } from './head-template.ts'
 import { ClosedByServer, MalformedResponse, type ResponseHandler } from './response.ts'
-import { openedAtOnce } from '../../core/pacing/limits.ts'
+import { openedAtOnce, openingPerOrigin, openingWaitMs } from '../../core/pacing/limits.ts'
 
-/** Takes back an opening that has not begun; afterwards it does nothing. */
-type Cancel = () => void
+/**
+ * The connection is open, or will never be. One whose turn had not come never opens; one that was opening makes room for
+ * another. Calling it again does nothing.
+ */
+type OpeningEnds = () => void
+
+interface Opening {
+  /** Must not throw. */
+  open: () => void
+  /** Since when it waits for its turn, monotonic, in ms. */
+  since: number
+}
 
 /**
  * Opens connections, a limited number in each turn of the event loop. A receiver that restarts ends a thousand at once, and
  * each request on them goes out again on a new one: opened together they would hold up everything else for a second. Origins
  * take turns, so that another one that needs a connection does not wait behind the thousand.
+ *
+ * While many of an origin are opening, the rest wait for a moment: of a thousand requests most find a connection that
+ * another one leaves free before theirs would be open.
  */
 export class Openings {
-  readonly #waiting = new Map<string, (() => void)[]>()
+  readonly #steadyNow: () => number
+  readonly #waiting = new Map<string, Opening[]>()
+  /** How many of each origin are opening. */
+  readonly #opening = new Map<string, number>()
   #left = openedAtOnce
-  #scheduled = false
+  #isScheduled = false
+  #timer: NodeJS.Timeout | undefined
 
-  /** Opens now, or in one of the turns to come. `open` must not throw. */
-  add(origin: string, open: () => void): Cancel {
-    if (this.#left > 0 && this.#waiting.size === 0) {
-      this.#open(open)
-      return () => {}
-    }
-    const queue = this.#waiting.get(origin) ?? []
-    queue.push(open)
-    this.#waiting.set(origin, queue)
-    this.#nextTurn()
-    return () => this.#cancel(origin, open)
+  constructor(steadyNow: () => number) {
+    this.#steadyNow = steadyNow
   }
 
-  #open(open: () => void): void {
+  /** Opens now, or in one of the turns to come. */
+  add(origin: string, open: () => void): OpeningEnds {
+    const opening = { open, since: this.#steadyNow() }
+    if (this.#left > 0 && this.#waiting.size === 0 && this.#hasRoom(origin)) this.#open(origin, opening)
+    else {
+      const queue = this.#waiting.get(origin) ?? []
+      queue.push(opening)
+      this.#waiting.set(origin, queue)
+      this.#nextTurn()
+    }
+    let hasEnded = false
+    return () => {
+      if (hasEnded) return
+      hasEnded = true
+      this.#end(origin, opening)
+    }
+  }
+
+  #hasRoom(origin: string): boolean {
+    return (this.#opening.get(origin) ?? 0) < openingPerOrigin
+  }
+
+  #open(origin: string, { open }: Opening): void {
     this.#left--
+    this.#opening.set(origin, (this.#opening.get(origin) ?? 0) + 1)
     this.#nextTurn()
     open()
   }
 
   #nextTurn(): void {
-    if (this.#scheduled) return
-    this.#scheduled = true
+    if (this.#isScheduled) return
+    this.#isScheduled = true
     setImmediate(() => {
-      this.#scheduled = false
+      this.#isScheduled = false
       this.#left = openedAtOnce
-      while (this.#left > 0 && this.#waiting.size > 0) this.#openFirst()
-      if (this.#waiting.size > 0) this.#nextTurn()
+      this.#openThoseWhoseTurnItIs()
     })
   }
 
-  #openFirst(): void {
-    const [origin, queue] = this.#waiting.entries().next().value!
-    const open = queue.shift()!
-    // One with more goes behind the others.
-    this.#waiting.delete(origin)
-    if (queue.length > 0) this.#waiting.set(origin, queue)
-    this.#open(open)
+  #openThoseWhoseTurnItIs(): void {
+    const now = this.#steadyNow()
+    for (const [origin, queue] of this.#waiting) {
+      if (this.#left === 0) break
+      if (!this.#hasRoom(origin) && now - queue[0]!.since < openingWaitMs) continue
+      const first = queue.shift()!
+      // One with more goes behind the others.
+      this.#waiting.delete(origin)
+      if (queue.length > 0) this.#waiting.set(origin, queue)
+      this.#open(origin, first)
+    }
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#waiting.size === 0) return
+    if (this.#left === 0) this.#nextTurn()
+    else this.#timer = setTimeout(() => this.#nextTurn(), this.#untilNextMs(now)).unref()
   }
 
-  #cancel(origin: string, open: () => void): void {
+  /** Until the one that has waited longest has waited for too long. */
+  #untilNextMs(now: number): number {
+    return Math.min(...[...this.#waiting.values()].map(([first]) => first!.since)) + openingWaitMs - now
+  }
+
+  #end(origin: string, opening: Opening): void {
     const queue = this.#waiting.get(origin)
-    const index = queue?.indexOf(open) ?? -1
-    if (index < 0) return
-    queue!.splice(index, 1)
-    if (queue!.length === 0) this.#waiting.delete(origin)
+    const index = queue?.indexOf(opening) ?? -1
+    if (index >= 0) {
+      queue!.splice(index, 1)
+      if (queue!.length === 0) this.#waiting.delete(origin)
+      return
+    }
+    const left = this.#opening.get(origin)! - 1
+    if (left > 0) this.#opening.set(origin, left)
+    else this.#opening.delete(origin)
+    if (queue !== undefined) this.#nextTurn()
   }
 }
 
@@ -194,7 +244,7 @@ export abstract class Connection implements Dialed, PollWaiter {
   #hangup: Hangup = ignore
   /** The TLS session that was offered to the server. */
   #session: Buffer | null = null
-  #cancelOpening: Cancel = ignore
+  #endOpening: OpeningEnds = ignore
   #template: HeadTemplate | null = null
   #fields: readonly string[] = []
   #body: Uint8Array | null = null
@@ -256,7 +306,7 @@ export abstract class Connection implements Dialed, PollWaiter {
     this.#fields = fields
     this.#body = body
     if (this.socket !== null) this.#polls.wait(this)
-    else this.#cancelOpening = this.#openings.add(this.origin.origin, () => this.#open())
+    else this.#endOpening = this.#openings.add(this.origin.origin, () => this.#open())
   }
 
   /** What it carries goes out on this connection, which is free: its own has not begun to open. */
@@ -280,7 +330,7 @@ export abstract class Connection implements Dialed, PollWaiter {
   destroy(): void {
     if (this.hasEnded) return
     this.hasEnded = true
-    this.#cancelOpening()
+    this.#endOpening()
     this.#hangup()
     // A server may dislike the session that it was offered, and each later one that is offered the same.
     if (this.socket === null && this.#owner.session === this.#session) this.#owner.session = null
@@ -305,6 +355,7 @@ export abstract class Connection implements Dialed, PollWaiter {
   }
 
   onConnected(socket: Socket): void {
+    this.#endOpening()
     this.socket = socket
     this.counts.opened++
     if (socket instanceof TLSSocket && socket.isSessionReused()) this.counts.resumed++

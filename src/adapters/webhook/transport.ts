@@ -105,7 +105,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
   const trust = { servers: trustOf(options.ca), proxies: trustOf(options.proxyCa ?? null) }
   const ways = new WaysOut({ ...plainWayOut, ...options.wayOut }, { guard, names, trust, steadyNow })
   const parts = {
-    openings: new Openings(),
+    openings: new Openings(steadyNow),
     polls: new PollPhase(),
     steadyNow,
     counts: options.counts ?? new ConnectionCounts(),

@@ -1,19 +1,44 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ConnectionCounts } from '../../../src/adapters/webhook/connection-counts.ts'
 import { TroubledAddresses, type Dial } from '../../../src/adapters/webhook/dial.ts'
 import { DirectConnection } from '../../../src/adapters/webhook/direct/direct-connection.ts'
 import { HeadTemplate } from '../../../src/adapters/webhook/head-template.ts'
 import { Openings, PollPhase } from '../../../src/adapters/webhook/connection.ts'
-import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
+import { openedAtOnce, openingPerOrigin, openingWaitMs } from '../../../src/core/pacing/limits.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
 
-test('a thousand connections are opened over many turns, a few in each', async () => {
-  const openings = new Openings()
+/** Openings by a clock that stands still unless `pass` moves it. The first is opening for as long as nobody ends it. */
+function startOpenings(t: TestContext) {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let now = 0
+  const openings = new Openings(() => now)
+  return {
+    openings,
+    /** In ms. */
+    pass(time: number): void {
+      now += time
+      t.mock.timers.tick(time)
+    },
+  }
+}
+
+const someTurns = async (): Promise<void> => {
+  for (let turn = 0; turn < openingPerOrigin; turn++) await nextTurn()
+}
+
+test('a thousand connections are opened over many turns, a few in each', async (t) => {
+  const { openings } = startOpenings(t)
   let opened = 0
-  for (let index = 0; index < 1_000; index++) openings.add('https://crm.test', () => opened++)
+  const add = () => {
+    const end = openings.add('https://crm.test', () => {
+      opened++
+      queueMicrotask(() => end())
+    })
+  }
+  for (let index = 0; index < 1_000; index++) add()
   assert.equal(opened, openedAtOnce)
   while (opened < 1_000) {
     const before = opened
@@ -22,31 +47,66 @@ test('a thousand connections are opened over many turns, a few in each', async (
   }
 })
 
-test('another origin does not wait behind the thousand of one', async () => {
-  const openings = new Openings()
+test('while many connections of an origin are opening, the next waits until one of them is open', async (t) => {
+  const { openings } = startOpenings(t)
+  let opened = 0
+  const ends = Array.from({ length: openingPerOrigin * 2 }, () =>
+    openings.add('https://crm.test', () => opened++),
+  )
+  await someTurns()
+  assert.equal(opened, openingPerOrigin)
+  ends[0]!()
+  ends[0]!()
+  await someTurns()
+  assert.equal(opened, openingPerOrigin + 1)
+})
+
+test('a connection waits for those that are opening for half a second at most', async (t) => {
+  const { openings, pass } = startOpenings(t)
+  let opened = 0
+  const add = () => openings.add('https://crm.test', () => opened++)
+  for (let index = 0; index < openingPerOrigin + 2; index++) add()
+  await someTurns()
+  pass(openingWaitMs - 1)
+  add()
+  await someTurns()
+  assert.equal(opened, openingPerOrigin)
+  pass(1)
+  await someTurns()
+  assert.equal(opened, openingPerOrigin + 2)
+  pass(openingWaitMs)
+  await someTurns()
+  assert.equal(opened, openingPerOrigin + 3)
+})
+
+test('another origin does not wait behind the thousand of one', async (t) => {
+  const { openings } = startOpenings(t)
   const opened: string[] = []
   for (let index = 0; index < 1_000; index++) openings.add('https://crm.test', () => opened.push('crm'))
   openings.add('https://shop.test', () => opened.push('shop'))
   await nextTurn()
   await nextTurn()
   assert.ok(opened.includes('shop'), `${opened.length} of the other came first`)
+  await someTurns()
+  openings.add('https://shop.test', () => opened.push('shop'))
+  await nextTurn()
+  assert.equal(opened.filter((each) => each === 'shop').length, 2)
 })
 
-test('an opening that is cancelled never begins, and one that has begun cannot be', async () => {
-  const openings = new Openings()
+test('an opening that ends before its turn never begins', async (t) => {
+  const { openings } = startOpenings(t)
   const opened: number[] = []
-  const cancels = Array.from({ length: openedAtOnce + 3 }, (_, index) =>
+  const ends = Array.from({ length: openedAtOnce + 3 }, (_, index) =>
     openings.add('https://crm.test', () => opened.push(index)),
   )
-  cancels[0]!()
-  cancels[openedAtOnce + 1]!()
-  for (let turn = 0; turn < 3; turn++) await nextTurn()
-  const expected = cancels.map((_, index) => index).filter((index) => index !== openedAtOnce + 1)
+  ends[openedAtOnce + 1]!()
+  await someTurns()
+  const expected = ends.map((_, index) => index).filter((index) => index !== openedAtOnce + 1)
   assert.deepEqual(opened, expected)
 })
 
-test('a connection that is closed before its turn came connects to nobody', async () => {
-  const openings = new Openings()
+test('a connection that is closed before its turn came connects to nobody', async (t) => {
+  const { openings } = startOpenings(t)
   for (let index = 0; index < openedAtOnce; index++) openings.add('https://crm.test', () => {})
   let connects = 0
   const dial: Dial = () => {

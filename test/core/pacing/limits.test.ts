@@ -66,7 +66,11 @@ const shown: Record<string, string[]> = {
   runs: [count(maxRunCalls), ms(limits.lingerMs)],
   'attempts of their own': [`1 to ${mostOwnAttempts}`],
   deferrals: [count(limits.deferredAtOnce)],
-  openings: [count(limits.openedAtOnce)],
+  openings: [
+    count(limits.openedAtOnce),
+    `${limits.openingPerOrigin} opening at an origin`,
+    `the rest after ${ms(limits.openingWaitMs)}`,
+  ],
   'blocking others': [seconds(limits.headOfLineLimitMs), `below half for ${seconds(limits.queueWaitMs)}`],
   'retry budget': [
     limits.budgetWindowMs === 600_000 ? 'in ten minutes' : ms(limits.budgetWindowMs),
