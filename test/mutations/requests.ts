@@ -130,6 +130,26 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'any-number-of-connections-opening-at-once',
+    file: 'src/adapters/webhook/connection.ts',
+    find: '(this.#opening.get(origin) ?? 0) < openingPerOrigin',
+    replace: '(this.#opening.get(origin) ?? 0) < Infinity',
+    test: {
+      file: 'adapters/webhook/openings.test.ts',
+      name: 'while many connections of an origin are opening, the next waits until one of them is open',
+    },
+  },
+  {
+    id: 'connections-that-open-slowly-hold-up-the-rest',
+    file: 'src/adapters/webhook/connection.ts',
+    find: '!this.#hasRoom(origin) && now - queue[0]!.since < openingWaitMs',
+    replace: '!this.#hasRoom(origin)',
+    test: {
+      file: 'adapters/webhook/openings.test.ts',
+      name: 'a connection waits for those that are opening for half a second at most',
+    },
+  },
+  {
     id: 'a-connection-of-its-own-for-each-that-waits',
     file: 'src/adapters/webhook/origin.ts',
     find: 'if (this.#unopened.size > 0) {',
