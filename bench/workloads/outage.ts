@@ -1,4 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { readRange } from '../../src/adapters/kafka/read/read-range.ts'
+import { countOf, isRun } from '../../src/core/delivery/deferred-run.ts'
+import { silentLog as log } from '../../test/support/silent-log.ts'
 import type { Behaviour } from '../children/endpoints.ts'
 import { Child } from '../child.ts'
 import { monotonicMs } from '../measure/clock.ts'
@@ -49,6 +52,16 @@ interface Outage {
   bytesEach: number
   /** Of it, in the tiers. */
   tierBytesEach: number
+  /** Null where there are no such records. */
+  waited: Waited | null
+}
+
+/** What lay in the tiers, for each call that was put off. */
+interface Waited {
+  /** Times that it was put off without an attempt, in records of many calls, and the bytes of its part of these records. */
+  together: { times: number; bytes: number }
+  /** Records of its own, from its first attempt on, and their bytes. */
+  alone: { times: number; bytes: number }
 }
 
 /** The outage that customers have: one of ten endpoints is away for four hours. */
@@ -95,7 +108,7 @@ export const outage: Workload = {
 }
 
 function rowsOf(what: string, found: Outage): Row[] {
-  const { before, during, after, putOff, deadLetters, lastAfterS, bytesEach, tierBytesEach } = found
+  const { before, during, after, putOff, deadLetters, lastAfterS, bytesEach, tierBytesEach, waited } = found
   const phases = { before, during, after }
   return [
     ...Object.entries(phases).flatMap(([name, { p99, use }]): Row[] => [
@@ -109,6 +122,14 @@ function rowsOf(what: string, found: Outage): Row[] {
     { what: `${what}: calls put off`, unit: '', value: putOff },
     ...(deadLetters === null ? [] : [{ what: `${what}: dead letters`, unit: '', value: deadLetters }]),
     { what: `${what}: written for each, in the tiers`, unit: 'bytes', value: tierBytesEach },
+    ...(waited === null
+      ? []
+      : Object.entries({ 'put off with others': waited.together, 'after an attempt': waited.alone }).flatMap(
+          ([how, { times, bytes }]): Row[] => [
+            { what: `${what}: of it, ${how}`, unit: 'bytes', value: bytes },
+            { what: `${what}: ${how}`, unit: 'times', value: times },
+          ],
+        )),
     { what: `${what}: written for each, in all topics`, unit: 'bytes', value: bytesEach },
     { what: `${what}: the last, after its return`, unit: 's', value: lastAfterS ?? Infinity },
   ]
@@ -171,6 +192,7 @@ async function through(servers: Servers, peer: Peer | null, seconds: number): Pr
     deadLetters: peer === null ? await recordsIn(deployment, topics.deadLetters) : null,
     bytesEach: Math.round(sum((topic) => topic !== topics.calls) / putOff),
     tierBytesEach: Math.round(sum(isTier) / putOff),
+    waited: peer === null ? await waitedIn(deployment, putOff) : null,
   }
   await Promise.all([child.end(), pacer.end(), receiver.end(), deployment.close()])
   return result
@@ -208,6 +230,23 @@ async function untilLast(
     if (count! + dead >= sent) return round2((monotonicMs() - returnsAt) / 1_000)
     if (monotonicMs() > deadline) return null
   }
+}
+
+async function waitedIn({ kafka, topics, codecs, config }: Deployment, calls: number): Promise<Waited> {
+  const sums = { together: { times: 0, bytes: 0 }, alone: { times: 0, bytes: 0 } }
+  for (const { name } of config.retryTiers) {
+    for await (const { value } of readRange({ kafka, topic: topics.retry(name), log })) {
+      const record = await codecs.retries(name).decode(value)
+      const sum = isRun(record) ? sums.together : sums.alone
+      sum.times += isRun(record) ? countOf(record) : 1
+      sum.bytes += value!.length
+    }
+  }
+  const each = ({ times, bytes }: typeof sums.alone) => ({
+    times: round2(times / calls),
+    bytes: Math.round(bytes / calls),
+  })
+  return { together: each(sums.together), alone: each(sums.alone) }
 }
 
 async function recordsIn({ kafka }: Deployment, topic: string): Promise<number> {
