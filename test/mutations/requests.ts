@@ -142,7 +142,7 @@ export const requests: readonly Mutation[] = [
   {
     id: 'connections-that-open-slowly-hold-up-the-rest',
     file: 'src/adapters/webhook/connection.ts',
-    find: '!this.#hasRoom(origin) && now - queue[0]!.since < openingWaitMs',
+    find: '!this.#hasRoom(origin) && now - queue[0]!.since < this.#waitMs',
     replace: '!this.#hasRoom(origin)',
     test: {
       file: 'adapters/webhook/openings.test.ts',

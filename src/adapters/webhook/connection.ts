@@ -30,6 +30,8 @@ interface Opening {
  */
 export class Openings {
   readonly #steadyNow: () => number
+  /** How long one waits, at most, for those that are opening. */
+  readonly #waitMs: number
   readonly #waiting = new Map<string, Opening[]>()
   /** How many of each origin are opening. */
   readonly #opening = new Map<string, number>()
@@ -37,8 +39,13 @@ export class Openings {
   #isScheduled = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(steadyNow: () => number) {
+  /**
+   * @param steadyNow in ms
+   * @param timeoutMs of a request, which a connection is opened within
+   */
+  constructor(steadyNow: () => number, timeoutMs: number) {
     this.#steadyNow = steadyNow
+    this.#waitMs = Math.min(openingWaitMs, timeoutMs / 10)
   }
 
   /** Opens now, or in one of the turns to come. */
@@ -84,7 +91,7 @@ export class Openings {
     const now = this.#steadyNow()
     for (const [origin, queue] of this.#waiting) {
       if (this.#left === 0) break
-      if (!this.#hasRoom(origin) && now - queue[0]!.since < openingWaitMs) continue
+      if (!this.#hasRoom(origin) && now - queue[0]!.since < this.#waitMs) continue
       const first = queue.shift()!
       // One with more goes behind the others.
       this.#waiting.delete(origin)
@@ -100,7 +107,7 @@ export class Openings {
 
   /** Until the one that has waited longest has waited for too long. */
   #untilNextMs(now: number): number {
-    return Math.min(...[...this.#waiting.values()].map(([first]) => first!.since)) + openingWaitMs - now
+    return Math.min(...[...this.#waiting.values()].map(([first]) => first!.since)) + this.#waitMs - now
   }
 
   #end(origin: string, opening: Opening): void {

@@ -102,10 +102,11 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
   const names = new NameLookup({ ...options.names, ...(options.lookup && { system: options.lookup }) })
   const guard = new AddressGuard(options.allowedNetworks, names)
   const steadyNow = options.steadyNow ?? (() => performance.now())
+  const timeoutMs = options.timeoutMs ?? 5_000
   const trust = { servers: trustOf(options.ca), proxies: trustOf(options.proxyCa ?? null) }
   const ways = new WaysOut({ ...plainWayOut, ...options.wayOut }, { guard, names, trust, steadyNow })
   const parts = {
-    openings: new Openings(steadyNow),
+    openings: new Openings(steadyNow, timeoutMs),
     polls: new PollPhase(),
     steadyNow,
     counts: options.counts ?? new ConnectionCounts(),
@@ -136,7 +137,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
   const sources = new Map<string, { source: TokenSource; members: number }>()
   const sourceKey = ({ oauth, tls, proxy }: WebhookTarget): string => JSON.stringify([oauth, tls, proxy])
   const settings: EndpointOptions = {
-    timeoutMs: options.timeoutMs ?? 5_000,
+    timeoutMs,
     keepsSuccesses: options.keepsSuccesses ?? false,
     deadlines: new Deadlines(),
     now: options.now ?? Date.now,

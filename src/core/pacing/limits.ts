@@ -108,11 +108,11 @@ export const deferredAtOnce = 16
  */
 export const openedAtOnce = 10
 /**
- * What a receiver that restarted is behind with is soon through over few connections, and each more costs as much as forty
+ * What waits for a receiver that restarted is soon through over few connections, and each more costs as much as forty
  * deliveries.
  */
 export const openingPerOrigin = 40
-/** Where responses take long, none comes free: the rest is opened after that, in ms. */
+/** Where responses take long, none comes free: the rest is opened after that, in ms, or after a tenth of a request's time limit. */
 export const openingWaitMs = 500
 /**
  * How long an endpoint's work may wait ahead of other endpoints' before it is deferred, in ms: in the endpoint's

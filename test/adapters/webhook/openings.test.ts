@@ -11,10 +11,10 @@ import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
 
 /** Openings by a clock that stands still unless `pass` moves it. The first is opening for as long as nobody ends it. */
-function startOpenings(t: TestContext) {
+function startOpenings(t: TestContext, timeoutMs = 60_000) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let now = 0
-  const openings = new Openings(() => now)
+  const openings = new Openings(() => now, timeoutMs)
   return {
     openings,
     /** In ms. */
@@ -77,6 +77,18 @@ test('a connection waits for those that are opening for half a second at most', 
   pass(openingWaitMs)
   await someTurns()
   assert.equal(opened, openingPerOrigin + 3)
+})
+
+test('where requests have less time, a connection waits for a tenth of it', async (t) => {
+  const { openings, pass } = startOpenings(t, 300)
+  let opened = 0
+  for (let index = 0; index < openingPerOrigin + 1; index++) openings.add('https://crm.test', () => opened++)
+  pass(29)
+  await someTurns()
+  assert.equal(opened, openingPerOrigin)
+  pass(1)
+  await someTurns()
+  assert.equal(opened, openingPerOrigin + 1)
 })
 
 test('another origin does not wait behind the thousand of one', async (t) => {
