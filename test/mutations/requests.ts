@@ -140,6 +140,16 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-connection-that-is-open-counts-as-opening',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'this.#endOpening()\n    this.socket = socket',
+    replace: 'this.socket = socket',
+    test: {
+      file: 'adapters/webhook/openings.test.ts',
+      name: 'a connection that is open makes room for another',
+    },
+  },
+  {
     id: 'connections-that-open-slowly-hold-up-the-rest',
     file: 'src/adapters/webhook/connection.ts',
     find: '!this.#hasRoom(origin) && now - queue[0]!.since < this.#waitMs',
@@ -172,8 +182,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-connection-opened-for-what-has-ended',
     file: 'src/adapters/webhook/connection.ts',
-    find: 'this.#cancelOpening()',
-    replace: 'void this.#cancelOpening',
+    find: 'this.#endOpening()\n    this.#hangup()',
+    replace: 'this.#hangup()',
     test: {
       file: 'adapters/webhook/openings.test.ts',
       name: 'a connection that is closed before its turn came connects to nobody',

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ConnectionCounts } from '../../../src/adapters/webhook/connection-counts.ts'
-import { TroubledAddresses, type Dial } from '../../../src/adapters/webhook/dial.ts'
+import { TroubledAddresses, type Dial, type Dialed } from '../../../src/adapters/webhook/dial.ts'
 import { DirectConnection } from '../../../src/adapters/webhook/direct/direct-connection.ts'
 import { HeadTemplate } from '../../../src/adapters/webhook/head-template.ts'
 import { Openings, PollPhase } from '../../../src/adapters/webhook/connection.ts'
@@ -117,12 +118,11 @@ test('an opening that ends before its turn never begins', async (t) => {
   assert.deepEqual(opened, expected)
 })
 
-test('a connection that is closed before its turn came connects to nobody', async (t) => {
-  const { openings } = startOpenings(t)
-  for (let index = 0; index < openedAtOnce; index++) openings.add('https://crm.test', () => {})
-  let connects = 0
-  const dial: Dial = () => {
-    connects++
+/** Connections, each with a request, that connect to nobody: what they are dialed for is in `dialed`. */
+function startConnections(openings: Openings) {
+  const dialed: Dialed[] = []
+  const dial: Dial = (_origin, each) => {
+    dialed.push(each)
     return () => {}
   }
   const troubled = new TroubledAddresses(() => 0)
@@ -134,12 +134,31 @@ test('a connection that is closed before its turn came connects to nobody', asyn
     connection.send(new HeadTemplate('POST', '/', [], []), [], Buffer.alloc(0))
     return connection
   }
+  return { dialed, open }
+}
+
+test('a connection that is closed before its turn came connects to nobody', async (t) => {
+  const { openings } = startOpenings(t)
+  for (let index = 0; index < openedAtOnce; index++) openings.add('https://crm.test', () => {})
+  const { dialed, open } = startConnections(openings)
   const [closed, waiting] = [open(), open()]
   closed.destroy()
   await nextTurn()
   await nextTurn()
-  assert.equal(connects, 1)
+  assert.equal(dialed.length, 1)
   waiting.destroy()
+})
+
+test('a connection that is open makes room for another', async (t) => {
+  const { openings } = startOpenings(t)
+  const { dialed, open } = startConnections(openings)
+  const connections = Array.from({ length: openingPerOrigin + 1 }, open)
+  await someTurns()
+  assert.equal(dialed.length, openingPerOrigin)
+  dialed[0]!.onConnected(new Socket())
+  await nextTurn()
+  assert.equal(dialed.length, openingPerOrigin + 1)
+  for (const each of connections) each.destroy()
 })
 
 test('a request that waits for a connection to be opened goes out on one that comes free', async (t) => {
