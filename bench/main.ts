@@ -20,6 +20,7 @@ import { memory } from './workloads/memory.ts'
 import { pacing } from './workloads/scale/pacing.ts'
 import { settings } from './workloads/scale/settings.ts'
 import { outage } from './workloads/outage.ts'
+import { putOff } from './workloads/put-off.ts'
 import { parkedRetries } from './workloads/parked-retries.ts'
 import { peers } from './workloads/peers/peers.ts'
 import { processes } from './workloads/processes.ts'
@@ -57,6 +58,7 @@ const workloads: Workload[] = [
   ...[
     parkedRetries,
     outage,
+    putOff,
     ledger,
     plans,
     templates,
