@@ -17,7 +17,7 @@ const batchesTried = [
 /** Loaded before a collector, it takes away what SDKs ask for. */
 const withoutSdks = ['--import', new URL('../children/without-sdk-routes.ts', import.meta.url).href]
 const minRatio = 0.6
-const maxP99Ms = 20
+const maxP99Ms = 15
 
 interface Load {
   batchSize: number
