@@ -25,7 +25,7 @@ type Kind = keyof typeof kinds
 
 interface Forwarding {
   deployment: Deployment
-  /** CPU for each of so many calls of the kind, in µs, from when the first is produced until all are committed. */
+  /** CPU for each of `count` calls of the kind, in µs, from when the first is produced until all are committed. */
   take(kind: Kind, count: number): Promise<number>
   /** CPU so far, in ms, less what the forwarder takes without any call. */
   cpuMs(): Promise<number>
