@@ -63,7 +63,7 @@ export const processes: Workload = {
       goals: runs
         .slice(1)
         .map(({ processes: count, perSecond }) =>
-          atLeast(`${count} processes, × one × ${count}`, perSecond / one / count, 0.95),
+          atLeast(`${count} processes, × one × ${count}`, perSecond / one / count, 0.97),
         ),
       verdict: noVerdict(runs.map(({ use }) => use)),
       text: runs.map(({ processes: count, use }) => cpuLine(`${count}`, use)),
