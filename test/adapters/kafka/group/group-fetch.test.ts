@@ -142,7 +142,7 @@ test('a position behind the end is begun again at what there is', async (t) => {
 })
 
 test('plain, compressed and committed records come and aborted ones do not, and reading goes on behind them', async (t) => {
-  const { kafka, admin, topic, fetch, all, send, values, batches } = await fetching(t)
+  const { kafka, topic, fetch, all, send, values, batches } = await fetching(t)
   const inTransactions = kafka.producer({ transactionalId: topic, maxInFlightRequests: 1, idempotent: true })
   t.after(() => inTransactions.disconnect())
   await inTransactions.connect()
@@ -157,8 +157,8 @@ test('plain, compressed and committed records come and aborted ones do not, and 
     await transaction.send({ topic, messages: [{ partition: 0, value }] })
     await transaction[ends]()
   }
-  const [end] = await admin.fetchTopicOffsets(topic)
-  await until(() => batches.at(-1)?.to === Number(end!.high), 20_000, 'reading to the end')
+  // Five records, and a marker behind each transaction: it is written after the client knows of the end.
+  await until(() => batches.at(-1)?.to === 7, 20_000, 'reading to the end')
   assert.deepEqual(values(), ['plain', 'compressed', 'as well', 'kept'])
 })
 
