@@ -93,11 +93,20 @@ async function endOf(
   return program.end(longMs)
 }
 
-/** That each call is in Kafka, once. */
-async function assertCollected(deployment: Deployment, { types }: Sender): Promise<void> {
+/** The types of the calls that it sent: all of them, or those that docs/senders.md says. */
+function sentBy({ types, isForApps }: Sender, { accepted }: Front): string[] {
+  const lost = types.filter((type) => !accepted.includes(type))
+  // analytics-kotlin may lose what it is given in the moment in which it is done with its settings.
+  assert.ok(lost.length <= (isForApps ? 1 : 0), `not sent: ${lost}`)
+  assert.equal(accepted.length, types.length - lost.length)
+  return accepted
+}
+
+/** That each call that was sent is in Kafka, once. */
+async function assertCollected(deployment: Deployment, sent: string[]): Promise<void> {
   const calls = await collected(deployment)
-  assert.deepEqual(calls.map(({ type }) => type).toSorted(), types.toSorted())
-  assert.equal(new Set(calls.map(({ messageId }) => messageId)).size, types.length)
+  assert.deepEqual(calls.map(({ type }) => type).toSorted(), sent.toSorted())
+  assert.equal(new Set(calls.map(({ messageId }) => messageId)).size, sent.length)
 }
 
 const byType = (calls: { type: string }[]) => calls.toSorted((a, b) => (a.type < b.type ? -1 : 1))
@@ -124,7 +133,7 @@ for (const { name, sdk, main, pin } of senders)
 // What an SDK waits before it sends again is most of the time that this takes.
 suite('SDKs of servers', { concurrency: 6 }, () => {
   for (const sender of senders) {
-    const { sdk, types, isForApps } = sender
+    const { sdk, isForApps } = sender
     const { skip } = needed(...toolsOf(sender))
 
     test(
@@ -138,7 +147,8 @@ suite('SDKs of servers', { concurrency: 6 }, () => {
         await deployment.forwarder()
         const { status, output } = await endOf(sender, program, front, { answers: 1 })
         assert.equal(status, 0, output)
-        const requests = await receiver.waitFor(types.length, 30_000)
+        const sent = sentBy(sender, front)
+        const requests = await receiver.waitFor(sent.length, 30_000)
         for (const { signature } of requests) assert.equal(signature, 'valid')
         const bodies = requests.map((request) => request.json() as Record<string, unknown> & { type: string })
         for (const { timestamp } of bodies) {
@@ -148,10 +158,10 @@ suite('SDKs of servers', { concurrency: 6 }, () => {
         const found = bodies.map(ownFields)
         assert.deepEqual(
           byType(found),
-          byType(types.map((type) => ({ type, ...arrived[type], ...sender.adds?.[type] }))),
+          byType(sent.map((type) => ({ type, ...arrived[type], ...sender.adds?.[type] }))),
         )
         await deployment.drained()
-        assert.equal(receiver.requests.length, types.length)
+        assert.equal(receiver.requests.length, sent.length)
         await assertAskedOnly(program, front)
       },
     )
@@ -171,7 +181,7 @@ suite('SDKs of servers', { concurrency: 6 }, () => {
           const { status, output } = await endOf(sender, program, front, { answers: 3 })
           assert.equal(status, 0, output)
           assert.deepEqual(front.answers, [503, 429, 200])
-          await assertCollected(deployment, sender)
+          await assertCollected(deployment, sentBy(sender, front))
           await assertAskedOnly(program, front)
         },
       )
@@ -211,7 +221,7 @@ suite('SDKs of servers', { concurrency: 6 }, () => {
           await front.open()
           const { status, output } = await endOf(sender, program, front, { answers: 1 })
           assert.equal(status, 0, output)
-          await assertCollected(deployment, sender)
+          await assertCollected(deployment, sentBy(sender, front))
           await assertAskedOnly(program, front)
         },
       )

@@ -7,6 +7,7 @@ import {
 } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import type { TestContext } from 'node:test'
+import { gunzipSync } from 'node:zlib'
 import type { ServerCertificate } from '../secured/certificates.ts'
 
 /** What it answers instead of the collector. */
@@ -23,6 +24,8 @@ export interface Front {
   port: number
   /** The status of each request with calls, in order. */
   answers: number[]
+  /** The types of the calls in the batches that the collector accepted and whose answer was passed on. */
+  accepted: string[]
   /** Until then, and after `close`, connections to it are refused. */
   open(): Promise<void>
   close(): Promise<void>
@@ -43,6 +46,7 @@ export async function startFront(
 ): Promise<Front> {
   const waiting = [...refusals]
   const answers: number[] = []
+  const accepted: string[] = []
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const hasCalls = incoming.method === 'POST' && incoming.url !== '/v1/m'
     const refusal = hasCalls ? waiting.shift() : undefined
@@ -66,9 +70,15 @@ export async function startFront(
     }
     const headers = { ...incoming.headers, ...(tls && { 'x-forwarded-proto': 'https' }) }
     const { method, url: path } = incoming
+    const chunks: Buffer[] = []
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
     const passed = request(collector.url, { method, path, headers }, (given) => {
-      if (refusal) given.resume().on('end', () => refuse(refusal))
-      else answer(given.statusCode!, given.headers, given)
+      if (refusal) {
+        given.resume().on('end', () => refuse(refusal))
+        return
+      }
+      if (hasCalls && given.statusCode === 200) accepted.push(...typesIn(Buffer.concat(chunks)))
+      answer(given.statusCode!, given.headers, given)
     })
     passed.on('error', () => incoming.destroy())
     incoming.pipe(passed)
@@ -95,7 +105,15 @@ export async function startFront(
     host: `${frontAddress}:${port}`,
     port,
     answers,
+    accepted,
     open: async () => void (await listen(port)),
     close,
   }
+}
+
+/** Of the calls of a batch, packed or not. */
+function typesIn(body: Buffer): string[] {
+  const isPacked = body[0] === 0x1f && body[1] === 0x8b
+  const { batch } = JSON.parse(String(isPacked ? gunzipSync(body) : body)) as { batch?: { type: string }[] }
+  return batch?.map(({ type }) => type) ?? []
 }
