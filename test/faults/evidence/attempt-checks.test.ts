@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { Columns } from '../columns.ts'
+import { answerKinds, type AnswerKind } from '../load/answers.ts'
 import { sessionTimeoutMs } from '../rig.ts'
 import type { Injected } from '../schedule.ts'
-import { wasJustWritten } from './attempt-checks.ts'
+import { wasJustWritten, wasQueuedWithAnother } from './attempt-checks.ts'
 import type { Evidence } from './evidence.ts'
 
 test('of what a forwarder sends after it was frozen, only the first request may be one that it was writing', () => {
@@ -27,4 +28,29 @@ test('of what a forwarder sends after it was frozen, only the first request may 
   assert.deepEqual(allowed([frozen]), [false, true, true, false, false])
   assert.deepEqual(allowed([]), [false, false, false, false, false])
   assert.deepEqual(allowed([{ ...frozen, kind: 'forwarder-stopped' }]), [false, false, false, false, false])
+})
+
+test('a request that was queued with another URL’s goes out whenever its URL takes it, once', () => {
+  const arrivals: Evidence['arrivals'] = new Columns([
+    ...(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body'] as const),
+  ])
+  const arrive = (at: number, url: number, sender: number, answer: AnswerKind = 'ok') =>
+    arrivals.push({
+      ...{ delivery: 0, url, at, readAt: at, sender },
+      answer: answerKinds.indexOf(answer),
+      body: 0,
+    })
+  arrive(1_000, 1, 7)
+  arrive(9_200, 0, 7, 'close')
+  arrive(9_300, 0, 7)
+  arrive(9_400, 0, 7)
+  arrive(9_500, 0, 8)
+  const rows = Array.from({ length: arrivals.length }, (_, row) => row)
+  const queued = (closedAt: number, longestMs: number) =>
+    rows.map((index) =>
+      wasQueuedWithAnother(arrivals, rows, { index, longestMs, isOpen: (at) => at < closedAt }),
+    )
+  assert.deepEqual(queued(1_500, 3_000), [false, true, true, false, false])
+  assert.deepEqual(queued(900, 3_000), [false, false, false, false, false])
+  assert.deepEqual(queued(1_500, 8_450), [false, true, true, true, false])
 })

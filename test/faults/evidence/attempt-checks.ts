@@ -143,10 +143,7 @@ function lifeOf(
   return { from, to }
 }
 
-/**
- * Whoever sends has a record for it, of the calls or of a tier, whose time has come and that no commit holds as
- * finished yet. Once one URL of a delivery took it, the others' requests that were queued with it still go out.
- */
+/** Whoever sends has a record for it, of the calls or of a tier, whose time has come and that no commit holds as finished yet. */
 function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: number | null): void {
   const { evidence, watch, rig, findings } = context
   const { arrivals, retryRecords, tierTopics } = evidence
@@ -164,17 +161,49 @@ function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: nu
     })
   const { destination, url: only } = delivery.slot
   const together = only === null && destination.urls.length > 1
+  const longestMs = roundMs * context.patience
   for (const [index, row] of delivery.arrivals.entries()) {
     const at = arrivals.get('at', row)
-    const url = arrivals.get('url', row)
-    const isWithAnother = [...delivery.arrivals.subarray(0, index)].some((other) => {
-      const before = arrivals.get('at', other)
-      return arrivals.get('url', other) !== url && at - before <= roundMs * context.patience && isOpen(before)
-    })
-    if (!isOpen(at) && !(together && isWithAnother) && !wasJustWritten(context, row))
+    if (
+      isOpen(at) ||
+      (together && wasQueuedWithAnother(arrivals, delivery.arrivals, { index, isOpen, longestMs }))
+    )
+      continue
+    if (!wasJustWritten(context, row))
       findings.add('sent without an open record', `${delivery.name} at ${at}`, delivery.dossier)
   }
 }
+
+/**
+ * Once one URL of a delivery took it, the others' requests that were queued with it still go out: when, is up to how fast
+ * each URL takes what is before them. Such a request comes from the process that sent to another URL while the record
+ * was open, and is its first since then, or its next after some that were cut off; within `longestMs` it may be another.
+ */
+export function wasQueuedWithAnother(
+  arrivals: Evidence['arrivals'],
+  rows: ArrayLike<number>,
+  { index, isOpen, longestMs }: { index: number; isOpen: (at: number) => boolean; longestMs: number },
+): boolean {
+  const row = rows[index]!
+  const isSame = (name: 'url' | 'sender', other: number) =>
+    arrivals.get(name, other) === arrivals.get(name, row)
+  let isFirst = true
+  for (let before = index - 1; before >= 0; before--) {
+    const other = rows[before]!
+    if (isSame('url', other)) {
+      isFirst &&= !isSame('sender', other) || wasCutOff(arrivals, other)
+      continue
+    }
+    const at = arrivals.get('at', other)
+    const isSoon = arrivals.get('at', row) - at <= longestMs
+    if (isOpen(at) && (isSoon || (isFirst && isSame('sender', other)))) return true
+  }
+  return false
+}
+
+/** A connection that was kept and is closed without an answer costs no attempt: the same one is sent once more. */
+const wasCutOff = (arrivals: Evidence['arrivals'], row: number): boolean =>
+  ['reset', 'close', 'unknowable'].includes(answerOf(arrivals.get('answer', row)))
 
 /**
  * A process that is frozen after its last look at who owns a record, and before the write that follows at once, writes that
@@ -229,15 +258,11 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
     )
     const its = [...delivery.arrivals].filter((row) => arrivals.get('url', row) === url)
     const came = its.map((row) => arrivals.get('at', row)).sort((a, b) => a - b)
-    // A connection that was kept and is closed without an answer costs no attempt: the same one is sent once more.
-    const wasCutOff = its.some((row) =>
-      ['reset', 'close', 'unknowable'].includes(answerOf(arrivals.get('answer', row))),
-    )
     // A batch that is refused goes out again in halves, as the same attempt.
     const wasHalved =
       delivery.slot.destination.batch !== null &&
       its.some((row) => answerOf(arrivals.get('answer', row)) === 'status400')
-    if (came.length !== rounds.length || wasCutOff || wasHalved) continue
+    if (came.length !== rounds.length || its.some((row) => wasCutOff(arrivals, row)) || wasHalved) continue
     for (const [index, row] of rounds.entries()) {
       const at = came[index]!
       if (row === null || at < retryRecords.get('scheduledAt', row) - tolerance) continue
