@@ -8,7 +8,7 @@
  * | partition's span | offsets from the first unfinished to the last fetched | `maxSpan` less one `fetchMargin` | the partition: paused | a finished record or a commit, one margin lower |
  * | due time | time until the head of a retry partition is due | more than `restMs` | the partition: paused | a timer, after `minRestMs` at the soonest |
  * | memory budget | deliveries in flight or being published, and their bytes | `deliveriesPerSlot` × `MAX_IN_FLIGHT` (at least `minDeliveries`), `maxBytesInFlight` | partitions: head blocked | a settled delivery, below `wakeBelow` |
- * | endpoint's share | deliveries at one endpoint; calls and retries apart | `shareOfFree` of the budget, at least `placesPerSlot` × its limit; a queue `queueWaitMs` deep | partitions whose head needs the endpoint | a settled delivery, below `wakeBelow`; breaker, shedding |
+ * | endpoint's share | deliveries at one endpoint; calls and retries apart | `shareOfFree` of the budget, at least `placesPerSlot` × its limit; a queue whose first attempt has waited for `queueWaitMs` | partitions whose head needs the endpoint | a settled delivery, below `wakeBelow`; breaker, shedding |
  * | work at hand | requests that wait for a slot only | `plentyWaiting` | the planner skips turns | the event loop, below `fewWaiting` |
  * | planner's turn | records planned per turn of the event loop | `recordsPerTurn` | the planner | the next turn |
  * | slots | requests in flight in the process | `MAX_IN_FLIGHT`; an endpoint holds fewer than are free | endpoints, in FIFO order | a response |
@@ -72,7 +72,10 @@ export const wakeBelow = 0.75
 
 /** Places of an endpoint for each request that it may have in flight, for calls and for retries each. */
 export const placesPerSlot = 2
-/** How long work may wait for its endpoint, in its queue or during a pause that it asked for, in ms. */
+/**
+ * Once the first attempt in an endpoint's queue has waited for so long, in ms, nothing is added; so long is also waited
+ * during a pause that the endpoint asked for. What was added before waits for longer where the endpoint has become slower.
+ */
 export const queueWaitMs = 2_000
 /** Number of requests waiting only for a slot at which no more records are taken. */
 export const plentyWaiting = 256
