@@ -101,7 +101,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   const settings = closedWith(open, settingsOf(options, { ...options, transactions, actor }))
   const erasures = closedWith(open, erasuresOf(options, { ...options, transactions }))
   const suppressions = closedWith(open, suppressionsOf(options, { ...options, transactions }))
-  const sink = closedWith(open, new KafkaSink(kafka, log, (seconds) => counts.produced(seconds)))
+  const sink = closedWith(open, new KafkaSink(kafka, topics, log, (seconds) => counts.produced(seconds)))
   const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
     new GroupSource({
       kafka,

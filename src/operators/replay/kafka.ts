@@ -162,7 +162,7 @@ export interface ReplayTopicOptions {
 /** Writes to the replays' topic, and back to the topics of what never became a delivery. */
 export function openReplayTopic({ kafka, topics, groupId, codec, log }: ReplayTopicOptions): ReplayTopic {
   const topic = topics.retry(replayTier.name)
-  const sink = new KafkaSink(kafka, log, () => {})
+  const sink = new KafkaSink(kafka, topics, log, () => {})
   const encoder = new RecordEncoder(codec)
   const encode = (record: ReplayedRecord): EncodedRecord => {
     if ('topic' in record) return encodeRecord(record)

@@ -242,6 +242,8 @@ export interface PartitionBatch {
   readonly count: number
   /** What `copyTo` writes. */
   readonly bytes: number
+  /** Its records are compressed where that makes them fewer bytes. */
+  readonly isPacked?: boolean
   /** Copies the records as they follow the head of a record batch, and returns the number of bytes. */
   copyTo(target: Buffer, at: number): number
 }

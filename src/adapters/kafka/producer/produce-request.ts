@@ -1,6 +1,7 @@
 // A produce request and its answer, versions 3 to 7 of the Kafka protocol, whose bytes are the same but for one field.
 import type { Api, Throttling } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
+import { pack } from '../compression/pack.ts'
 import { crc32c } from '../wire/crc32c.ts'
 import type { PartitionBatch } from './partition-write.ts'
 import type { BatchSequence } from './sequences.ts'
@@ -15,6 +16,8 @@ const logStartSince = 5
 const allReplicas = -1
 
 const batchHeadBytes = 61
+/** Of the attributes of a batch: how its records are compressed. Their times are those of their creation. */
+const codecs = { none: 0, gzip: 1 }
 
 export interface SequencedBatch {
   batch: PartitionBatch
@@ -84,7 +87,6 @@ function writeBatch(buffer: Buffer, start: number, { batch, sequence }: Sequence
   buffer.writeBigInt64BE(0n, start) // first offset
   buffer.writeInt32BE(0, start + 12) // partition leader epoch
   buffer[start + 16] = 2 // magic
-  buffer.writeInt16BE(0, start + 21) // attributes: no compression, create time
   buffer.writeInt32BE(count - 1, start + 23) // last offset delta
   buffer.writeBigInt64BE(BigInt(now), start + 27) // first timestamp
   buffer.writeBigInt64BE(BigInt(now), start + 35) // max timestamp
@@ -92,7 +94,11 @@ function writeBatch(buffer: Buffer, start: number, { batch, sequence }: Sequence
   buffer.writeInt16BE(identity.epoch, start + 51)
   buffer.writeInt32BE(first, start + 53)
   buffer.writeInt32BE(count, start + 57)
-  const end = start + batchHeadBytes + batch.copyTo(buffer, start + batchHeadBytes)
+  const from = start + batchHeadBytes
+  let end = from + batch.copyTo(buffer, from)
+  const packed = batch.isPacked ? pack(buffer.subarray(from, end)) : null
+  buffer.writeInt16BE(packed === null ? codecs.none : codecs.gzip, start + 21)
+  if (packed !== null) end = from + packed.copy(buffer, from)
   buffer.writeInt32BE(end - start - 12, start + 8)
   buffer.writeUInt32BE(crc32c(buffer, start + 21, end), start + 17)
   return end

@@ -24,6 +24,8 @@ export const acknowledgeWithinMs = 30_000
 export interface PublishOptions extends WriteLimits {
   /** Of all records. Without one, that of each record's key by murmur2; those without a key take turns. */
   partition?: number
+  /** Batches are compressed: for what is alike, and lies in Kafka for long. */
+  isPacked?: boolean
 }
 
 /** Records of one partition that were appended one after another. */
@@ -61,7 +63,7 @@ export async function publish(
   const partitions = producer.partitions(topic) ?? (await producer.ready(topic, options))
   for (let from = 0; from < records.length;) {
     const to = endOfBatch(records, from)
-    const lists = byPartition(records, from, to, partitions, options.partition)
+    const lists = byPartition(records, { from, to }, partitions, options)
     await writeLists(producer, topic, lists, to - from, options, report)
     if (report.failed !== null) {
       report.failed.records.push(...records.slice(to))
@@ -122,7 +124,7 @@ async function settleFailed(
         report.failed.records.push(...records.slice(index))
         return
       }
-      const list = new RecordList(partition)
+      const list = new RecordList(partition, options.isPacked)
       list.append(record)
       await writeLists(producer, topic, [list], 1, options, report)
     }
@@ -145,17 +147,16 @@ export const sizeOf = ({ start, end }: EncodedRecord): number => end - start + r
 
 function byPartition(
   records: readonly EncodedRecord[],
-  from: number,
-  to: number,
+  { from, to }: { from: number; to: number },
   partitions: number,
-  fixed: number | undefined,
+  { partition: fixed, isPacked }: PublishOptions,
 ): RecordList[] {
   const lists = new Map<number, RecordList>()
   for (let index = from; index < to; index++) {
     const record = records[index]!
     const partition = fixed ?? partitionOf(record, partitions)
     let list = lists.get(partition)
-    if (list === undefined) lists.set(partition, (list = new RecordList(partition)))
+    if (list === undefined) lists.set(partition, (list = new RecordList(partition, isPacked)))
     list.append(record)
   }
   return [...lists.values()]

@@ -512,11 +512,13 @@ const fixedHeadBytes = 2
 /** Records of one partition, each in its block. */
 export class RecordList implements PartitionBatch {
   readonly partition: number
+  readonly isPacked: boolean
   readonly #records: EncodedRecord[] = []
   #bytes = 0
 
-  constructor(partition: number) {
+  constructor(partition: number, isPacked = false) {
     this.partition = partition
+    this.isPacked = isPacked
   }
 
   get records(): readonly EncodedRecord[] {

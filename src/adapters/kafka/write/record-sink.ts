@@ -1,16 +1,22 @@
 import type { Kafka } from 'kafkajs'
+import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'
 import type { EncodedRecord, Placed, RecordSink } from '../../../forwarder/settle/record-publisher.ts'
 import type { ProducerLog } from '../producer/partition-write.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { publish } from '../producer/publish.ts'
 
-/** Appends with acks=all, and tries again for ever while the brokers are away. */
+/**
+ * Appends with acks=all, and tries again for ever while the brokers are away. What carries bodies is compressed: where an
+ * endpoint is down for hours, it is most of what is written to Kafka.
+ */
 export class KafkaSink implements RecordSink {
   readonly #producer: KafkaProducer
+  readonly #topics: TopicNames
   readonly #produced: (seconds: number) => void
 
-  constructor(kafka: Kafka, log: ProducerLog, produced: (seconds: number) => void) {
+  constructor(kafka: Kafka, topics: TopicNames, log: ProducerLog, produced: (seconds: number) => void) {
     this.#producer = new KafkaProducer(kafka, log)
+    this.#topics = topics
     this.#produced = produced
   }
 
@@ -20,7 +26,9 @@ export class KafkaSink implements RecordSink {
     placed?: Placed<T>,
   ): Promise<readonly EncodedRecord[]> {
     const began = performance.now()
-    const { acknowledged, tooLarge } = await publish(this.#producer, topic, records)
+    const { acknowledged, tooLarge } = await publish(this.#producer, topic, records, {
+      isPacked: topic === this.#topics.deadLetters || tierOfTopic(this.#topics, topic) !== null,
+    })
     this.#produced((performance.now() - began) / 1_000)
     if (placed)
       for (const { partition, baseOffset, records: its } of acknowledged)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import type { PartitionBatch } from '../../../../src/adapters/kafka/producer/partition-write.ts'
 import { encodeRecord, type PlainRecord } from '../../../../src/adapters/kafka/producer/plain-record.ts'
@@ -9,6 +10,7 @@ import {
   encodeProduceRequest,
 } from '../../../../src/adapters/kafka/producer/produce-request.ts'
 import { anonymous } from '../../../../src/adapters/kafka/producer/sequences.ts'
+import { crc32c } from '../../../../src/adapters/kafka/wire/crc32c.ts'
 import { RecordList } from '../../../../src/adapters/kafka/wire/read-batches.ts'
 import {
   headerBytes,
@@ -139,6 +141,9 @@ const bySelf = (batch: PartitionBatch): Buffer =>
     now,
   )
 
+/** Where the batch begins in what both of these make. */
+const start = 2 + 2 + 4 + 4 + (2 + 1) + 4 + 4 + 4
+
 /** Lengths whose numbers take another byte, and more than a block has left. */
 const value = fc.oneof(
   bytes,
@@ -170,6 +175,40 @@ test('a large batch is encoded as kafkajs encodes it, however its records arrive
   }
   const expected = await byKafkajs(messages)
   for (const given of [bundle, list, listOf(3, messages)]) assert.ok(bySelf(given).equals(expected))
+})
+
+test('property: records are compressed where it is worth it, and are the same ones', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now })
+  const alike = fc.array(
+    fc.record({ key: text, value: fc.integer().map((n) => Buffer.from(`${n}`.repeat(99))) }),
+    {
+      ...{ minLength: 1, maxLength: 40 },
+    },
+  )
+  const noise = fc.uint8Array({ minLength: 3_000, maxLength: 4_000, size: 'max' })
+  let packed = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.oneof(
+        { weight: 4, arbitrary: alike },
+        { weight: 1, arbitrary: noise.map((bytes) => [{ key: '', value: Buffer.from(bytes) }]) },
+      ),
+      async (records) => {
+        const list = new RecordList(3, true)
+        for (const one of records) list.append(encodeRecord(one))
+        const [plain, sent] = [await byKafkajs(records), bySelf(list)]
+        const isPacked = (sent[start + 21 + 1]! & 7) === 1
+        if (!isPacked) return assert.ok(sent.equals(plain))
+        packed++
+        assert.ok(sent.length < plain.length)
+        assert.equal(sent.readUInt32BE(start + 17), crc32c(sent, start + 21, sent.length))
+        assert.equal(sent.readInt32BE(start + 8), sent.length - start - 12)
+        assert.ok(gunzipSync(sent.subarray(start + 61)).equals(plain.subarray(start + 61)))
+      },
+    ),
+    { numRuns: 80 },
+  )
+  assert.ok(packed > 0)
 })
 
 test('property: a bundle is encoded as kafkajs encodes its records one by one', async (t) => {
