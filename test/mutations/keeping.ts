@@ -14,6 +14,26 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
+    id: 'compressed-records-that-say-they-are-not',
+    file: 'src/adapters/kafka/producer/produce-request.ts',
+    find: 'packed === null ? codecs.none : codecs.gzip',
+    replace: 'codecs.none',
+    test: {
+      file: 'adapters/kafka/producer/produce-request.test.ts',
+      name: 'property: records are compressed where it is worth it, and are the same ones',
+    },
+  },
+  {
+    id: 'dead-letters-that-are-not-compressed',
+    file: 'src/adapters/kafka/write/record-sink.ts',
+    find: 'topic === this.#topics.deadLetters || ',
+    replace: '',
+    test: {
+      file: 'adapters/kafka/write/record-sink.test.ts',
+      name: 'what waits in a tier or is a dead letter is compressed, and read as it was; the ledger is not',
+    },
+  },
+  {
     id: 'committed-before-delivery',
     file: 'src/forwarder/consume/assigned-partition.ts',
     find: '    return work\n',
