@@ -5,7 +5,7 @@ import type { ConnectionCounts } from './connection-counts.ts'
 import type { Dial, Dialed, Hangup, TroubledAddresses } from './dial.ts'
 import type { HeadTemplate } from './head-template.ts'
 import { ClosedByServer, MalformedResponse, type ResponseHandler } from './response.ts'
-import { openedAtOnce, openingPerOrigin, openingWaitMs } from '../../core/pacing/limits.ts'
+import { openedAtOnce, openingPerOrigin, openingWait } from '../../core/pacing/limits.ts'
 
 /**
  * The connection is open, or will never be. One whose turn had not come never opens; one that was opening makes room for
@@ -45,7 +45,7 @@ export class Openings {
    */
   constructor(steadyNow: () => number, timeoutMs: number) {
     this.#steadyNow = steadyNow
-    this.#waitMs = Math.min(openingWaitMs, timeoutMs / 10)
+    this.#waitMs = Math.min(openingWait.ms, timeoutMs * openingWait.ofTimeLimit)
   }
 
   /** Opens now, or in one of the turns to come. */

@@ -21,7 +21,7 @@
  * | runs | calls that one record of a tier stands for | `maxRunCalls`, collected for `lingerMs` | offsets, within the memory budget | Kafka's acknowledgement |
  * | attempts of their own | requests at an endpoint whose breaker is open | 1 to `mostOwnAttempts`, by how soon it answers | the rest of their run: for at most 1 s behind its due time, then put off | a response |
  * | deferrals | deliveries deferred per turn | `deferredAtOnce` | the next deferral | the next turn |
- * | openings | connections opened per turn, and opening at once at an origin | `openedAtOnce`, origins in turns; `openingPerOrigin`, the rest after `openingWaitMs` | the request, within its time limit | the next turn; one that is open; one that comes free |
+ * | openings | connections opened per turn, and opening at once at an origin | `openedAtOnce`, origins in turns; `openingPerOrigin`, the rest after `openingWait` | the request, within its time limit | the next turn; one that is open; one that comes free |
  * | blocking others | how long an endpoint's calls may block others' | `headOfLineLimitMs` | none: the endpoint sheds load | its queue below half for `queueWaitMs` |
  * | retry budget | failed retries at one endpoint | `RETRY_BUDGET` % of first attempts in `budgetWindowMs`, or this process’s part of `defaultTrickle` | none: deferred | |
  * | publishing | one batch per topic in flight | `maxBatchRecords`, `maxBatchBytes`, every `lingerMs` | records, within the memory budget | Kafka's acknowledgement |
@@ -115,8 +115,8 @@ export const openedAtOnce = 10
  * deliveries.
  */
 export const openingPerOrigin = 40
-/** Where responses take long, none comes free: the rest is opened after that, in ms, or after a tenth of a request's time limit. */
-export const openingWaitMs = 500
+/** Where responses take long, none comes free: the rest is opened after that, or after this part of a request's time limit. */
+export const openingWait = { ms: 500, ofTimeLimit: 0.1 }
 /**
  * How long an endpoint's work may wait ahead of other endpoints' before it is deferred, in ms: in the endpoint's
  * queue, where others overtake it, or in its partition, where they cannot.

@@ -7,7 +7,7 @@ import { TroubledAddresses, type Dial, type Dialed } from '../../../src/adapters
 import { DirectConnection } from '../../../src/adapters/webhook/direct/direct-connection.ts'
 import { HeadTemplate } from '../../../src/adapters/webhook/head-template.ts'
 import { Openings, PollPhase } from '../../../src/adapters/webhook/connection.ts'
-import { openedAtOnce, openingPerOrigin, openingWaitMs } from '../../../src/core/pacing/limits.ts'
+import { openedAtOnce, openingPerOrigin, openingWait } from '../../../src/core/pacing/limits.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
 
@@ -68,14 +68,14 @@ test('a connection waits for those that are opening for half a second at most', 
   const add = () => openings.add('https://crm.test', () => opened++)
   for (let index = 0; index < openingPerOrigin + 2; index++) add()
   await someTurns()
-  pass(openingWaitMs - 1)
+  pass(openingWait.ms - 1)
   add()
   await someTurns()
   assert.equal(opened, openingPerOrigin)
   pass(1)
   await someTurns()
   assert.equal(opened, openingPerOrigin + 2)
-  pass(openingWaitMs)
+  pass(openingWait.ms)
   await someTurns()
   assert.equal(opened, openingPerOrigin + 3)
 })

@@ -48,7 +48,7 @@ const shown: Record<string, string[]> = {
   "endpoint's share": [
     limits.shareOfFree === 0.5 ? 'half of what is free' : percent(limits.shareOfFree),
     `at least ${limits.placesPerSlot} × its limit`,
-    `a queue ${seconds(limits.queueWaitMs)} deep`,
+    `a queue whose first attempt has waited for ${seconds(limits.queueWaitMs)}`,
     `below ${percent(limits.wakeBelow)}`,
   ],
   'work at hand': [count(limits.plentyWaiting), `below ${count(limits.fewWaiting)}`],
@@ -69,7 +69,7 @@ const shown: Record<string, string[]> = {
   openings: [
     count(limits.openedAtOnce),
     `${limits.openingPerOrigin} opening at an origin`,
-    `the rest after ${ms(limits.openingWaitMs)}`,
+    `the rest after ${ms(limits.openingWait.ms)} or ${limits.openingWait.ofTimeLimit === 0.1 ? 'a tenth of the time limit' : ''}`,
   ],
   'blocking others': [seconds(limits.headOfLineLimitMs), `below half for ${seconds(limits.queueWaitMs)}`],
   'retry budget': [
