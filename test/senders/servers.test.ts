@@ -94,10 +94,9 @@ async function endOf(
 }
 
 /** The types of the calls that it sent: all of them, or those that docs/senders.md says. */
-function sentBy({ types, isForApps }: Sender, { accepted }: Front): string[] {
+function sentBy({ types, mayLose }: Sender, { accepted }: Front): string[] {
   const lost = types.filter((type) => !accepted.includes(type))
-  // analytics-kotlin may lose what it is given in the moment in which it is done with its settings.
-  assert.ok(lost.length <= (isForApps ? 1 : 0), `not sent: ${lost}`)
+  assert.ok(lost.length <= mayLose, `not sent: ${lost}`)
   assert.equal(accepted.length, types.length - lost.length)
   return accepted
 }

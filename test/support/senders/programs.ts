@@ -21,6 +21,8 @@ export interface Sender {
   refused: 'sends again' | 'gives up'
   /** It goes on sending what was not accepted for longer than a minute; 'at times': as the random part of its waits has it. */
   isPatient: boolean | 'at times'
+  /** So many of its calls may be lost before it sends, as docs/senders.md says. */
+  mayLose: 0 | 1
   /** It speaks TLS only, and ends no sooner than its input. */
   isForApps: boolean
   /** Of its folder: what holds the lines that docs/senders.md shows, and what pins its version, as text before the version. */
@@ -34,6 +36,7 @@ const onServers = {
   vendor: 'https://api.segment.io',
   refused: 'sends again',
   isPatient: true,
+  mayLose: 0,
   isForApps: false,
 } as const
 /** The one that takes longest is first. */
@@ -45,6 +48,7 @@ export const senders: readonly Sender[] = [
     types: all.filter((type) => type !== 'page'),
     adds: { screen: { category: '' } },
     vendor: 'cdn-settings.segment.com',
+    mayLose: 1,
     isForApps: true,
     main: 'Main.kt',
     pin: ['pom.xml', '<artifactId>core</artifactId>\n      <version>'],
