@@ -3,6 +3,16 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 /** Endpoints apart from one another, and users in order. */
 export const isolation: readonly Mutation[] = [
   {
+    id: 'as-much-fetched-of-what-is-compressed-as-of-what-is-not',
+    file: 'src/adapters/kafka/group/group-fetch.ts',
+    find: 'Math.floor(maxBytes.all / this.#growth)',
+    replace: 'maxBytes.all',
+    test: {
+      file: 'adapters/kafka/group/group-fetch.test.ts',
+      name: 'what a fetch brings takes no more memory compressed than plain',
+    },
+  },
+  {
     id: 'no-limit-of-requests-in-flight-for-an-endpoint',
     file: 'src/core/pacing/endpoint-pace.ts',
     find: 'return this.#limit.allows(inFlight, now, isProbe) && this.#onWire < this.#window',

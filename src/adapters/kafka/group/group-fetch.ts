@@ -8,10 +8,18 @@ import type { OpenTransactions } from '../open-transactions.ts'
 import { LeaderLoops } from '../read/leader-loops.ts'
 import { fetchFrom, outOfRange, whereToGoOn } from '../read/read-requests.ts'
 import type { FetchedPart } from '../wire/fetch-answer.ts'
-import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
+import { readBatches, UnpackAllowance, type RecordBatches } from '../wire/read-batches.ts'
 
-/** Records are small and passed on at once: what a fetch brings should be worked off in well under a second. */
+/**
+ * Records are small and passed on at once: what a fetch brings should be worked off in well under a second. `all` is of
+ * what it is once it is unpacked. A batch is rarely larger than `one`.
+ */
 const maxBytes = { one: 256 * 1_024, all: 3 * 1_024 * 1_024 }
+/**
+ * Until batches were seen, they are taken to be compressed as well as calls can be. It falls by one part of itself an
+ * answer at most, for one answer may hold only what is not compressed.
+ */
+const growth = { atFirst: 6, left: 0.9 }
 /** A leader that moves is found again in less, in ms. */
 const patienceMs = 10_000
 /** Waits before the next try that are shorter are not worth a warning, in ms. */
@@ -62,6 +70,8 @@ export class GroupFetch {
   #owned: readonly OwnedPartition[] = []
   /** The same, by topic and partition. */
   #places = new Map<string, OwnedPartition[]>()
+  /** How many times its bytes an answer is, once it is unpacked; at least 1. */
+  #growth = growth.atFirst
 
   constructor(parts: GroupFetchParts) {
     this.#parts = parts
@@ -146,7 +156,7 @@ export class GroupFetch {
     const pausedAt = this.#owned.map((owned) => owned.pausedAt)
     const bounds = {
       maxWaitMs: waitOf(this.#parts.maxWaitMs, pausedAt, this.#now()),
-      maxBytes: maxBytes.all,
+      maxBytes: Math.max(maxBytes.one, Math.floor(maxBytes.all / this.#growth)),
     }
     // A stop closes the connections, which ends it.
     const answer = await fetchFrom(connection, places, bounds)
@@ -154,12 +164,18 @@ export class GroupFetch {
     this.#parts.onAnswered()
     const allowance = new UnpackAllowance()
     let refused: Error | null = null
+    const read = { bytes: 0, unpacked: 0 }
     for (const part of answer.parts) {
       const owned = this.#find(part)
       const from = owned === null ? undefined : asked.get(owned)
       if (owned === null || from === undefined || !isAwaited(owned, from)) continue
-      if (part.errorCode === 0) await this.#take(owned, part, from, allowance)
-      else {
+      if (part.errorCode === 0) {
+        const records = await this.#take(owned, part, from, allowance)
+        if (records !== null) {
+          read.bytes += part.bytes.length
+          read.unpacked += records.bytes
+        }
+      } else {
         const refusal = await this.#refusal(connection, owned, part.errorCode)
         if (refusal !== null) {
           refused = refusal
@@ -169,6 +185,7 @@ export class GroupFetch {
       owned.failingSince = null
       succeeding()
     }
+    if (read.bytes > 0) this.#growth = Math.max(1, read.unpacked / read.bytes, this.#growth * growth.left)
     if (refused !== null) throw refused
   }
 
@@ -177,14 +194,15 @@ export class GroupFetch {
     { topic, partition, stableOffset, end, bytes, aborted }: FetchedPart,
     from: number,
     allowance: UnpackAllowance,
-  ): Promise<void> {
+  ): Promise<RecordBatches | null> {
     this.#parts.transactions?.fetched(topic, partition, stableOffset, end)
-    if (bytes.length === 0) return
+    if (bytes.length === 0) return null
     const records = await readBatches(bytes, from, aborted, allowance)
-    if (records === null || this.#find(owned) !== owned || !isAwaited(owned, from)) return
+    if (records === null || this.#find(owned) !== owned || !isAwaited(owned, from)) return records
     const to = records.lastOffset + 1
     owned.position = to
     this.#parts.fetched(topic, partition, { records, from, to })
+    return records
   }
 
   /** Why a partition's part of an answer is none; null where reading goes on elsewhere. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test, type TestContext } from 'node:test'
 import kafkajs from 'kafkajs'
 import { createTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
@@ -38,10 +39,13 @@ async function fetching(t: TestContext, { partitions = 1, maxWaitMs = 20_000 }: 
   const batches: FetchedBatch[] = []
   let passedMs = 0
   let answers = 0
+  /** What each answer brought of all partitions, unpacked. */
+  const bytesOfAnswers: number[] = []
   const fetch = new GroupFetch({
     ...{ brokers: new Brokers(kafka), topics: [topic], maxWaitMs, transactions: new OpenTransactions() },
     fetched(_, partition, batch) {
       batches.push(batch)
+      bytesOfAnswers[answers] = (bytesOfAnswers[answers] ?? 0) + batch.records.bytes
       for (let index = 0; index < batch.records.length; index++) {
         const { offset, value, problem } = batch.records.at(index)
         seen.push({ partition, offset, value: String(value), problem })
@@ -71,7 +75,13 @@ async function fetching(t: TestContext, { partitions = 1, maxWaitMs = 20_000 }: 
   const pass = (ms: number) => (passedMs += ms)
   /** One more answer, and then the next question is on its way. */
   const answered = (since = answers) => until(() => answers > since, 10_000, 'an answer')
-  return { kafka, admin, producer, topic, fetch, all, seen, batches, send, values, pass, answered }
+  return {
+    ...{ kafka, admin, producer, topic, fetch, all, seen, batches, bytesOfAnswers },
+    send,
+    values,
+    pass,
+    answered,
+  }
 }
 
 test('nothing is fetched before somebody says where to begin, and then all from there on', async (t) => {
@@ -160,6 +170,25 @@ test('plain, compressed and committed records come and aborted ones do not, and 
   // Five records, and a marker behind each transaction: it is written after the client knows of the end.
   await until(() => batches.at(-1)?.to === 7, 20_000, 'reading to the end')
   assert.deepEqual(values(), ['plain', 'compressed', 'as well', 'kept'])
+})
+
+test('what a fetch brings takes no more memory compressed than plain', async (t) => {
+  const { admin, producer, topic, fetch, all, seen, bytesOfAnswers } = await fetching(t, { partitions: 8 })
+  const value = () => `${Array.from({ length: 4 }, () => randomUUID()).join()}${'of a call'.repeat(70)}`
+  for (let batch = 0; batch < 40; batch++)
+    await producer.send({
+      ...{ topic, compression: CompressionTypes.GZIP },
+      messages: all.flatMap(({ partition }) =>
+        Array.from({ length: 100 }, () => ({ partition, value: value() })),
+      ),
+    })
+  // kafkajs may write one twice.
+  const ends = await admin.fetchTopicOffsets(topic)
+  const count = ends.reduce((sum, { high }) => sum + Number(high), 0)
+  for (const partition of all) fetch.seek(partition, 0)
+  await until(() => seen.length === count, 30_000, 'all records')
+  const most = Math.max(...bytesOfAnswers.filter((bytes) => bytes > 0))
+  assert.ok(most < 4 * 2 ** 20, `${most} bytes in one answer`)
 })
 
 test('a batch that cannot be unpacked fails no fetch: its offset is read past, and other partitions are read', async (t) => {
