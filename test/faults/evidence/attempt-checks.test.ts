@@ -41,7 +41,7 @@ test('a request that was queued with another URL’s goes out whenever its URL t
       body: 0,
     })
   arrive(1_000, 1, 7)
-  arrive(9_200, 0, 7, 'close')
+  arrive(9_200, 0, 7, 'garbage')
   arrive(9_300, 0, 7)
   arrive(9_400, 0, 7)
   arrive(9_500, 0, 8)

@@ -177,7 +177,7 @@ function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: nu
 /**
  * Once one URL of a delivery took it, the others' requests that were queued with it still go out: when, is up to how fast
  * each URL takes what is before them. Such a request comes from the process that sent to another URL while the record
- * was open, and is its first since then, or its next after some that were cut off; within `longestMs` it may be another.
+ * was open, and is its first since then, or its next after some that were without an answer; within `longestMs` it may be another.
  */
 export function wasQueuedWithAnother(
   arrivals: Evidence['arrivals'],
@@ -191,7 +191,7 @@ export function wasQueuedWithAnother(
   for (let before = index - 1; before >= 0; before--) {
     const other = rows[before]!
     if (isSame('url', other)) {
-      isFirst &&= !isSame('sender', other) || wasCutOff(arrivals, other)
+      isFirst &&= !isSame('sender', other) || mayBeSentAgain(arrivals, other)
       continue
     }
     const at = arrivals.get('at', other)
@@ -201,9 +201,12 @@ export function wasQueuedWithAnother(
   return false
 }
 
-/** A connection that was kept and is closed without an answer costs no attempt: the same one is sent once more. */
-const wasCutOff = (arrivals: Evidence['arrivals'], row: number): boolean =>
-  ['reset', 'close', 'unknowable'].includes(answerOf(arrivals.get('answer', row)))
+/**
+ * A connection that was kept and is closed without an answer, or brings what is no HTTP, costs no attempt: the same one is
+ * sent once more (docs/http-client.md, Restarts).
+ */
+const mayBeSentAgain = (arrivals: Evidence['arrivals'], row: number): boolean =>
+  ['reset', 'close', 'garbage', 'unknowable'].includes(answerOf(arrivals.get('answer', row)))
 
 /**
  * A process that is frozen after its last look at who owns a record, and before the write that follows at once, writes that
@@ -262,7 +265,8 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
     const wasHalved =
       delivery.slot.destination.batch !== null &&
       its.some((row) => answerOf(arrivals.get('answer', row)) === 'status400')
-    if (came.length !== rounds.length || its.some((row) => wasCutOff(arrivals, row)) || wasHalved) continue
+    if (came.length !== rounds.length || its.some((row) => mayBeSentAgain(arrivals, row)) || wasHalved)
+      continue
     for (const [index, row] of rounds.entries()) {
       const at = came[index]!
       if (row === null || at < retryRecords.get('scheduledAt', row) - tolerance) continue
