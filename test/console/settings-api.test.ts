@@ -383,6 +383,8 @@ test('a sample call reports each URL, and a change through the API takes effect 
   // Set by a process that allows it.
   const urls = [good.url, bad.url, 'http://10.0.0.1/']
   await deployment.settings.execute({ type: 'update_destination', id: 'crm', urls })
+  const known = async () => ((await ok(200, 'GET', '/destinations/crm')).urls as object[]).length
+  await until(async () => (await known()) === urls.length, 10_000, 'the console knows of it')
   const tested = await ok(200, 'POST', '/destinations/crm/test')
   assert.equal(tested.succeeded, false)
   const outcomes = (tested.data as { number: number; outcome: string; status: number | null }[]).map(
