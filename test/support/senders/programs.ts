@@ -21,7 +21,7 @@ export interface Sender {
   refused: 'sends again' | 'gives up'
   /** It goes on sending what was not accepted for longer than a minute; 'at times': as the random part of its waits has it. */
   isPatient: boolean | 'at times'
-  /** So many of its calls may be lost before it sends, as docs/senders.md says. */
+  /** How many of its calls may be lost before it sends, as docs/senders.md says. */
   mayLose: 0 | 1
   /** It speaks TLS only, and ends no sooner than its input. */
   isForApps: boolean
