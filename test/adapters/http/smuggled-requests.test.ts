@@ -103,8 +103,10 @@ for (const [name, start] of [
     }
     socket.on('drain', flood)
     flood()
-    await until(() => socket.destroyed)
-    assert.ok(socket.bytesWritten < 64 * piece.length, `${socket.bytesWritten} bytes`)
+    // More than the buffers of the kernel hold at both ends.
+    const most = 64 * 2 ** 20
+    await until(() => socket.destroyed || socket.bytesWritten > most)
+    assert.ok(socket.bytesWritten <= most, `${socket.bytesWritten} bytes`)
     assert.equal(passed(), 0)
   })
 }
