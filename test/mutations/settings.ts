@@ -3,6 +3,16 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 /** What is set, who is in an audience, and who is forgotten. */
 export const settings: readonly Mutation[] = [
   {
+    id: 'a-command-refused-by-what-was-read-before',
+    file: 'src/adapters/folded-log/settings-log.ts',
+    find: 'if (await this.#readOn()) continue',
+    replace: 'if (now() < 0 && (await this.#readOn())) continue',
+    test: {
+      file: 'adapters/folded-log/settings-log.test.ts',
+      name: 'a command knows what another process has changed just before',
+    },
+  },
+  {
     id: 'a-new-source-called-unknown',
     file: 'src/forwarder/plan/settings-catch-up.ts',
     find: 'if (this.#caughtUpAt > time) return null',

@@ -53,6 +53,8 @@ export interface SettingsLogOptions extends FoldedLogOptions {
 /** How often a command is decided again because others wrote first, before its caller gets a conflict. */
 const maxDecisions = 20
 const verdictMs = 15_000
+/** How long a refusal waits for what lies in the log already, in ms: while brokers are away what is known decides. */
+const catchUpMs = 2_000
 /** A broker takes records of 1 MB unless it is set otherwise; so much is for what stands around one. */
 const maxEventBytes = 1_000_000
 /** How long a running command may hold up closing. */
@@ -174,10 +176,12 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
 
   async #perform(
     command: SettingsCommand | ApplyCommand,
-    { check, request = null, expectedVersion }: PerformOptions,
+    options: PerformOptions,
     actor: string,
   ): Promise<Performed> {
     const { now = Date.now } = this.#options
+    const { request = null } = options
+    let isCurrent = false
     for (let decisions = 0; decisions < maxDecisions; decisions++) {
       if (this.#follower.held) throw this.#follower.heldError()
       const { fold } = this.#follower
@@ -187,12 +191,19 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
         if (before.request !== request.request) throw new RequestKeyReused()
         return { state, event: before.event, repeated: true }
       }
-      if (expectedVersion !== undefined && expectedVersion !== state.version)
-        throw new SettingsChangedFirst(state.version, this.authorAfter(expectedVersion))
-      check?.(state)
-      const decision = decideAny(command, state, this.rules)
-      if (!decision.accepted) throw new SettingsRefused(decision.faults)
-      const { event } = decision
+      let event: SettingsEvent | null = null
+      let refusal: unknown = null
+      try {
+        event = this.#decide(command, state, options)
+      } catch (error) {
+        refusal = error
+      }
+      if (event === null && !isCurrent) {
+        // Nothing is appended, which would show what another process has changed just before.
+        isCurrent = true
+        if (await this.#readOn()) continue
+      }
+      if (refusal !== null) throw refusal as Error
       if (event === null) return { state, event, repeated: false }
       if ((await this.#append(event, state.version, request, actor)) !== 'accepted') continue
       this.#follower.publish()
@@ -202,6 +213,28 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
       'conflict',
       `other writers changed the settings ${maxDecisions} times in a row first; try again`,
     )
+  }
+
+  /** The event that the command leads to; null where nothing changes. Throws why it is refused. */
+  #decide(
+    command: SettingsCommand | ApplyCommand,
+    state: SettingsAggregate,
+    { check, expectedVersion }: PerformOptions,
+  ): SettingsEvent | null {
+    if (expectedVersion !== undefined && expectedVersion !== state.version)
+      throw new SettingsChangedFirst(state.version, this.authorAfter(expectedVersion))
+    check?.(state)
+    const decision = decideAny(command, state, this.rules)
+    if (!decision.accepted) throw new SettingsRefused(decision.faults)
+    return decision.event
+  }
+
+  /** Whether there was anything to read. */
+  async #readOn(): Promise<boolean> {
+    const before = this.#follower.fold.state.version
+    await this.reader.readToEnd(AbortSignal.timeout(catchUpMs)).catch(() => {})
+    this.#follower.publish()
+    return this.#follower.held !== null || this.#follower.fold.state.version !== before
   }
 
   /** Appends one event and reads on until the log says what became of it. */

@@ -138,6 +138,26 @@ test('when two writers want the same write key, one gets it and the other gets a
   assert.equal(one.state.sources.size, 1)
 })
 
+test('a command knows what another process has changed just before', async (t) => {
+  const rig = await makeRig(t)
+  const [one, two] = await Promise.all([rig.open(), rig.open()])
+  // The one that has not changed it reads it a moment later.
+  for (let n = 0; n < 30; n++) {
+    const id = `shop-${n}`
+    await one.execute(source(id))
+    const { version } = await two.execute({ type: 'update_source', id, name: 'Renamed' })
+    await one.execute({ type: 'disable_source', id })
+    await two.execute({ type: 'enable_source', id })
+    await one.execute({ type: 'update_source', id, name: 'Again' })
+    const last = { type: 'update_source', id, name: 'Last' } as const
+    const { state } = await two.perform(last, { expectedVersion: version + 3 })
+    const { name, enabled } = state.sources.get(id)!
+    assert.deepEqual([name, enabled, state.version], ['Last', true, version + 4])
+  }
+  const missing = two.execute({ type: 'update_source', id: 'none', name: 'N' })
+  await assert.rejects(missing, { code: 'not_found' })
+})
+
 test('a caller that names a version that has passed gets a conflict, and nothing is written', async (t) => {
   const rig = await makeRig(t)
   const [one, two] = await Promise.all([rig.open(), rig.open()])
