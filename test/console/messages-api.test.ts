@@ -144,8 +144,11 @@ test('what a call says is shown as it was sent, to operators; not to readers, an
   await deployment.destination({ urls: ['http://127.0.0.1:9/'] })
   const properties = '{"big":9007199254740993,"price":3.50}'
   const [call] = callsOfUsers(1, 1, 'exact')
-  await deployment.produce([{ ...call!, properties }])
-  await deployment.produce([{ ...call!, properties: '{"copy":2}' }])
+  // In one batch, and so at one time.
+  await deployment.produce([
+    { ...call!, properties },
+    { ...call!, properties: '{"copy":2}' },
+  ])
   const console = await startConsole(deployment)
   const newest = await console.ok(200, 'GET', '/messages/exact0/body')
   assert.match(String(newest.text), /"properties":\{"copy":2\}/)

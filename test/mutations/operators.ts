@@ -5,6 +5,16 @@ const events = 'pipeline/operational/events.test.ts'
 /** What operators see: live tails and operational events. */
 export const operators: readonly Mutation[] = [
   {
+    id: 'the-older-of-two-copies-taken-for-the-newest',
+    file: 'src/operators/why/describe.ts',
+    find: '    .at(-1)\n  const gone',
+    replace: '    .at(0)\n  const gone',
+    test: {
+      file: 'console/messages-api.test.ts',
+      name: 'what a call says is shown as it was sent, to operators; not to readers, and not once it is erased',
+    },
+  },
+  {
     id: 'a-wait-without-its-url',
     file: 'src/core/statistics/waiting-reason.ts',
     find: 'if (asItIs) return { ...asItIs, nextAt: later(dueAt, asItIs.nextAt) }',

@@ -220,7 +220,7 @@ async function copyAt(
   const erasures = await ports.erasures(options.signal)
   const found = facts!.calls
     .filter(({ place }) => at === null || (place.partition === at.partition && place.offset === at.offset))
-    .sort((a, b) => b.appendedAt - a.appendedAt)[0]
+    .at(-1)
   const gone = (why: string) =>
     new PostriderError('not_found', `messageId ${JSON.stringify(messageId)}: ${why}`)
   if (!found) throw gone('no such copy of the call lies in Kafka')

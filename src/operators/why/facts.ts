@@ -21,7 +21,7 @@ export interface MessageFacts {
   callsTopic: string
   /** Epoch ms: what brokers got before was not looked through, because the index has a bound; null: all that is kept was. */
   indexedSince: number | null
-  /** The newest copies; no more than are read. */
+  /** The newest copies, oldest first; no more than are read. */
   calls: FoundCall[]
   /** Older copies that were left out. */
   omitted: number
