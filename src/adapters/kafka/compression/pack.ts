@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 
-/** Fewer have little in common, and more would hold up all else: 20 ms for a MB. In bytes. */
+/** Fewer have little in common, and more would hold up all else: up to 20 ms for a MB. In bytes. */
 const worthIt = { least: 2 * 1_024, most: 512 * 1_024 }
 
 /** The records of a batch with gzip, which every reader of Kafka knows; null where they stay as they are. */

@@ -16,8 +16,8 @@ import { readBatches, UnpackAllowance, type RecordBatches } from '../wire/read-b
  */
 const maxBytes = { one: 256 * 1_024, all: 3 * 1_024 * 1_024 }
 /**
- * Until batches were seen, they are taken to be compressed as well as calls can be. It falls by one part of itself an
- * answer at most, for one answer may hold only what is not compressed.
+ * Until batches were seen, they are taken to be compressed as well as calls can be. It falls by a tenth an answer at most,
+ * for one answer may hold only what is not compressed.
  */
 const growth = { atFirst: 6, left: 0.9 }
 /** A leader that moves is found again in less, in ms. */
