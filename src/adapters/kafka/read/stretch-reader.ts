@@ -10,8 +10,8 @@ import { fetchFrom, offsetsFrom, outOfRange, theBeginning } from './read-request
 
 /** Of one stretch: what a record costs to find is shared by some hundred others. */
 const fetchBytes = 256 * 1_024
-/** Of all stretches together. */
-const keptBytes = 32 * 1_024 * 1_024
+/** Of all stretches together, and for how long: once an outage is over, nobody asks for them any more. */
+const kept = { bytes: 32 * 1_024 * 1_024, ms: 60_000 }
 /** What is asked for lies there: the leader need not wait for it. */
 const maxWaitMs = 100
 /** What the leader does not know yet, a new one for instance. */
@@ -33,6 +33,8 @@ interface Stretch {
   from: number
   to: number
   records: FetchedRecords | null
+  /** By `performance.now()`. */
+  readAt: number
 }
 
 /** Somebody waits until these offsets are covered. */
@@ -50,13 +52,14 @@ interface Wanted {
 
 /**
  * Reads records of one topic by where they lie, from the partitions' leaders. Whoever asks for one soon asks for those
- * next to it, and several ask for the same: so a whole stretch is read, and the newest stretches are kept.
+ * next to it, and several ask for the same: so a whole stretch is read, and the newest stretches are kept for a while.
  */
 export class StretchReader {
   readonly #topic: string
   readonly #brokers: Brokers
   readonly #log: Pick<Logger, 'warn'>
   readonly #nothingThereMs: number
+  readonly #sweep: NodeJS.Timeout
   readonly #stop = new AbortController()
   /** The oldest first. */
   #stretches: Stretch[] = []
@@ -68,9 +71,10 @@ export class StretchReader {
     kafka: Kafka,
     topic: string,
     log: Pick<Logger, 'warn'>,
-    nothingThereMs = defaultNothingThereMs,
+    { nothingThereMs = defaultNothingThereMs, keptMs = kept.ms } = {},
   ) {
     this.#nothingThereMs = nothingThereMs
+    this.#sweep = setInterval(() => this.#letGo(keptMs), keptMs / 4).unref()
     this.#topic = topic
     this.#brokers = new Brokers(kafka)
     this.#brokers.follow(topic)
@@ -96,6 +100,7 @@ export class StretchReader {
 
   close(): void {
     this.#stop.abort()
+    clearInterval(this.#sweep)
     this.#brokers.close()
     this.#stretches = []
     this.#waiting.clear()
@@ -191,21 +196,30 @@ export class StretchReader {
       const [low] = await offsetsFrom(connection, [{ topic: this.#topic, partition, at: theBeginning }])
       if (low!.errorCode !== 0) throw answerError(low!.errorCode, this.#topic)
       // Retention took what lay before; a leader may also not know yet how far the others are.
-      if (low!.offset > offset) this.#keep({ partition, from: offset, to: low!.offset, records: null })
+      if (low!.offset > offset) this.#keep(partition, offset, low!.offset, null)
       return low!.offset > offset
     }
     if (code !== 0 || !part) throw answerError(code, this.#topic)
     const records = await readBatches(part.bytes, offset, part.aborted, new UnpackAllowance())
     if (records === null || records.lastOffset < offset) return false
-    this.#keep({ partition, from: offset, to: records.lastOffset + 1, records })
+    this.#keep(partition, offset, records.lastOffset + 1, records)
     return true
   }
 
-  #keep(stretch: Stretch): void {
+  #keep(partition: number, from: number, to: number, records: FetchedRecords | null): void {
+    const stretch = { partition, from, to, records, readAt: performance.now() }
     this.#stretches.push(stretch)
     this.#bytes += bytesOf(stretch)
-    while (this.#bytes > keptBytes && this.#stretches.length > 1)
-      this.#bytes -= bytesOf(this.#stretches.shift()!)
+    while (this.#bytes > kept.bytes && this.#stretches.length > 1) this.#dropOldest()
+  }
+
+  #letGo(keptMs: number): void {
+    const before = performance.now() - keptMs
+    while (this.#stretches.length > 0 && this.#stretches[0]!.readAt < before) this.#dropOldest()
+  }
+
+  #dropOldest(): void {
+    this.#bytes -= bytesOf(this.#stretches.shift()!)
   }
 }
 

@@ -193,7 +193,7 @@ test('a record that its leader does not hand out yet is waited for; one that nob
   await producer.send({ topic, acks: 1, messages: [{ value: 'r10' }] })
   await ask((admin) => untilInSync(admin, topic, 60_000, 2))
   const shortMs = 1_000
-  const reader = new StretchReader(kafka, topic, silentLog, shortMs)
+  const reader = new StretchReader(kafka, topic, silentLog, { nothingThereMs: shortMs })
   t.after(() => reader.close())
   const values = (records: readonly { value: Buffer | null }[]) => records.map(({ value }) => String(value))
   assert.deepEqual(values(await reader.read(0, [10])), ['r10'])

@@ -8,6 +8,7 @@ import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { BrokerConnection } from '../../../../src/adapters/kafka/link/broker-connection.ts'
 import { Brokers } from '../../../../src/adapters/kafka/link/brokers.ts'
 import { readBetween, readSpans } from '../../../../src/adapters/kafka/read/read-range.ts'
+import { StretchReader } from '../../../../src/adapters/kafka/read/stretch-reader.ts'
 import { topicRanges, type OffsetRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
 import { PostriderError } from '../../../../src/errors.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
@@ -252,4 +253,21 @@ test('a topic that is missing is named, and one that comes later is read', async
   await assert.rejects(topicRanges(shared, [topic, `${topic}.none`]), { name: 'KafkaJSProtocolError' })
   await send(0, ['one'])
   assert.deepEqual(await read(await topicRanges(shared, [topic])), named(['one']))
+})
+
+test('records that lie together are read once for all who ask soon, and are let go after a while', async (t) => {
+  const { kafka, topic, admin, send } = await aTopic(t, 1)
+  await send(0, ['a', 'b'])
+  const [usual, brief] = [{}, { keptMs: 40 }].map(
+    (times) => new StretchReader(kafka, topic, silentLog, times),
+  )
+  const read = async (reader: StretchReader, offset: number) =>
+    (await reader.read(0, [offset])).map(({ value }) => String(value))
+  for (const reader of [usual!, brief!]) {
+    t.after(() => reader.close())
+    assert.deepEqual(await read(reader, 0), ['a'])
+  }
+  await deleteRecords(admin, topic, [{ partition: 0, offset: 2 }])
+  assert.deepEqual(await read(usual!, 1), ['b'])
+  await until(async () => (await read(brief!, 1)).length === 0, 20_000, 'what was read to be let go')
 })
