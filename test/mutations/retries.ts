@@ -341,4 +341,14 @@ export const retries: readonly Mutation[] = [
       name: 'of a thousand unknown schema ids only a few are requested, and calls behind them do not wait for the rest',
     },
   },
+  {
+    id: 'calls-read-again-and-kept-for-ever',
+    file: 'src/adapters/kafka/read/stretch-reader.ts',
+    find: 'this.#stretches[0]!.readAt < before',
+    replace: 'this.#stretches[0]!.readAt < before - 1e9',
+    test: {
+      file: 'adapters/kafka/read/ranges.test.ts',
+      name: 'records that lie together are read once for all who ask soon, and are let go after a while',
+    },
+  },
 ]
