@@ -23,7 +23,8 @@ interface Opening {
 /**
  * Opens connections, a limited number in each turn of the event loop. A receiver that restarts ends a thousand at once, and
  * each request on them goes out again on a new one: opened together they would hold up everything else for a second. Origins
- * take turns, so that another one that needs a connection does not wait behind the thousand.
+ * take turns, so that another one that needs a connection does not wait behind the thousand. An origin is whatever has
+ * connections in common: what is behind one proxy does not wait for what is behind another.
  *
  * While many of an origin are opening, the rest wait for a moment: of a thousand requests most find a connection that
  * another one leaves free before theirs would be open.
@@ -32,9 +33,9 @@ export class Openings {
   readonly #steadyNow: () => number
   /** How long one waits, at most, for those that are opening. */
   readonly #waitMs: number
-  readonly #waiting = new Map<string, Opening[]>()
+  readonly #waiting = new Map<unknown, Opening[]>()
   /** How many of each origin are opening. */
-  readonly #opening = new Map<string, number>()
+  readonly #opening = new Map<unknown, number>()
   #left = openedAtOnce
   #isScheduled = false
   #timer: NodeJS.Timeout | undefined
@@ -49,7 +50,7 @@ export class Openings {
   }
 
   /** Opens now, or in one of the turns to come. */
-  add(origin: string, open: () => void): OpeningEnds {
+  add(origin: unknown, open: () => void): OpeningEnds {
     const opening = { open, since: this.#steadyNow() }
     if (this.#left > 0 && this.#waiting.size === 0 && this.#hasRoom(origin)) this.#open(origin, opening)
     else {
@@ -66,11 +67,11 @@ export class Openings {
     }
   }
 
-  #hasRoom(origin: string): boolean {
+  #hasRoom(origin: unknown): boolean {
     return (this.#opening.get(origin) ?? 0) < openingPerOrigin
   }
 
-  #open(origin: string, { open }: Opening): void {
+  #open(origin: unknown, { open }: Opening): void {
     this.#left--
     this.#opening.set(origin, (this.#opening.get(origin) ?? 0) + 1)
     this.#nextTurn()
@@ -110,7 +111,7 @@ export class Openings {
     return Math.min(...[...this.#waiting.values()].map(([first]) => first!.since)) + this.#waitMs - now
   }
 
-  #end(origin: string, opening: Opening): void {
+  #end(origin: unknown, opening: Opening): void {
     const queue = this.#waiting.get(origin)
     const index = queue?.indexOf(opening) ?? -1
     if (index >= 0) {
@@ -313,7 +314,7 @@ export abstract class Connection implements Dialed, PollWaiter {
     this.#fields = fields
     this.#body = body
     if (this.socket !== null) this.#polls.wait(this)
-    else this.#endOpening = this.#openings.add(this.origin.origin, () => this.#open())
+    else this.#endOpening = this.#openings.add(this.#owner, () => this.#open())
   }
 
   /** What it carries goes out on this connection, which is free: its own has not begun to open. */

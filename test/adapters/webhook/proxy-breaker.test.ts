@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ProxyBreaker } from '../../../src/adapters/webhook/proxy-breaker.ts'
 import { defaultBreakerLimits } from '../../../src/core/pacing/breaker.ts'
+import { openingPerOrigin } from '../../../src/core/pacing/limits.ts'
 import { freePort } from '../../../src/local/ports.ts'
 import { startForwardProxy } from '../../support/forward-proxy.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { until } from '../../support/until.ts'
-import { openTransport, send } from './transport-under-test.ts'
+import { openTransport, requestOf, send } from './transport-under-test.ts'
 
 const { failures, coolDownMs } = defaultBreakerLimits
 
@@ -78,4 +79,21 @@ test('a proxy that refuses connections to one server goes on to make those to ot
     assert.equal(detail, 'the proxy answered CONNECT with 403')
   }
   assert.equal((await send(transport.open({ url: receiver.url, headers: {} }))).kind, 'success')
+})
+
+test('many connections that open through a proxy that hangs hold up none through another to the same server', async (t) => {
+  const receiver = await startReceiver(t)
+  const held: string[] = []
+  const hanging = await startForwardProxy(t, { answer: (_socket, authority) => held.push(authority) > 0 })
+  const proxy = await startForwardProxy(t)
+  // A clock that stands: who waits for a turn waits for ever.
+  const transport = openTransport(t, { steadyNow: () => 1_000, timeoutMs: 60_000 })
+  const behind = (url: string) => transport.open({ url: receiver.url, headers: {}, proxy: url })
+  const stuck = behind(hanging.url)
+  for (let request = 0; request <= openingPerOrigin; request++)
+    stuck.send(requestOf(), { onOutcome: () => {} })
+  await until(() => held.length === openingPerOrigin, 10_000, 'all that may open at once')
+  let kind: string | null = null
+  void send(behind(proxy.url)).then((outcome) => (kind = outcome.kind))
+  await until(() => kind === 'success', 10_000, 'a request through the other proxy')
 })
