@@ -425,4 +425,14 @@ export const keeping: readonly Mutation[] = [
       name: 'statistics, attempts, users’ calls, processes and audits by the API agree with what took place, and with the commands',
     },
   },
+  {
+    id: 'a-lease-that-takes-an-old-answer-for-news',
+    file: 'src/adapters/kafka/group/lease.ts',
+    find: 'HEARTBEAT, () => (this.#aliveAt = this.#askedAt)',
+    replace: 'HEARTBEAT, () => (this.#aliveAt = performance.now())',
+    test: {
+      file: 'adapters/kafka/group/lease.test.ts',
+      name: 'a holder that was frozen while it waited for an answer does not take the answer for news',
+    },
+  },
 ]

@@ -10,6 +10,7 @@ import type {
 import type { CommitOffsets } from '../patches/wait-before-join.ts'
 import { within } from '../waiting.ts'
 import type { GroupMembership } from './group-membership.ts'
+import { onProofAsked } from './signs-of-life.ts'
 import { stickyAssigner } from './sticky-assigner.ts'
 
 export interface MemberConsumerOptions {
@@ -51,8 +52,6 @@ function memberConsumer(
 const disconnectWithinMs = 15_000
 /** How long a rebalance is held up for the last commit of a generation, in ms: with Kafka in trouble there is none. */
 const lastCommitMs = 1_000
-/** Requests that only a member of the group gets an answer to. */
-const provesMembership = new Set(['SyncGroup', 'Heartbeat'])
 
 /** What a process says of itself when it joins, kept from one consumer to the next. */
 export interface MemberIdentity {
@@ -163,10 +162,8 @@ export class ConsumerRun {
     consumer.on('consumer.group_join', ({ payload }) =>
       this.#joined(payload.memberId, payload.memberAssignment),
     )
-    // kafkajs emits the event of a request just before the event of its result.
-    consumer.on('consumer.network.request', ({ payload }) => {
-      if (this.#isOver || !provesMembership.has(payload.apiName)) return
-      membership.asked(Date.now() - payload.sentAt)
+    onProofAsked(consumer, (agoMs) => {
+      if (!this.#isOver) membership.asked(agoMs)
     })
     consumer.on('consumer.heartbeat', ({ payload }) => {
       if (this.#isOver) return

@@ -103,7 +103,7 @@ export class GroupMembership {
 
   /** A request that only a member gets an answer to went out that many ms ago. */
   asked(agoMs: number): void {
-    this.#askedAt = this.#now() - Math.max(0, agoMs)
+    this.#askedAt = this.#now() - agoMs
   }
 
   /**

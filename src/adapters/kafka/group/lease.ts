@@ -5,6 +5,7 @@ import { PostriderError, messageOf } from '../../../errors.ts'
 import { explainKafkaError } from '../explain-kafka-error.ts'
 import type { JoinAware } from '../patches/wait-before-join.ts'
 import { within } from '../waiting.ts'
+import { onProofAsked } from './signs-of-life.ts'
 
 const closingMs = 3_000
 /** Beyond what the end of a holder's session takes; brokers let the first of a group wait for 3 s. */
@@ -59,7 +60,9 @@ export class GroupLease {
   readonly #sessionMs: number
   /** Known to the brokers by this name. With another one it would be another holder. */
   #memberId: string | null = null
+  /** When the broker's last sign that it holds the lease was asked for, and the last of all. */
   #aliveAt = performance.now()
+  #askedAt = this.#aliveAt
   #lost: string | null = null
   #isReleased = false
 
@@ -168,10 +171,11 @@ export class GroupLease {
   async #join(topics: string[]): Promise<boolean> {
     const joined = Promise.withResolvers<boolean>()
     const consumer = this.#consumer
-    consumer.on(consumer.events.HEARTBEAT, () => (this.#aliveAt = performance.now()))
+    onProofAsked(consumer, (agoMs) => (this.#askedAt = performance.now() - agoMs))
+    consumer.on(consumer.events.HEARTBEAT, () => (this.#aliveAt = this.#askedAt))
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       const { memberId, isLeader } = payload
-      this.#aliveAt = performance.now()
+      this.#aliveAt = this.#askedAt
       if (this.#memberId === null) this.#memberId = memberId
       // kafkajs joins again by itself, as another member, when its session had ended.
       else if (memberId !== this.#memberId || !isLeader) this.#lost ??= 'another one was let in meanwhile'

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
+import { createRequire } from 'node:module'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { test } from 'node:test'
@@ -12,11 +13,12 @@ import { GroupLease } from '../../../../src/adapters/kafka/group/lease.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 
-/** The least that brokers take unless set otherwise. */
-const sessionTimeoutMs = 6_000
+/** The least that brokers take unless set otherwise: for tests that wait for the end of one. */
+const shortSessionMs = 6_000
 const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
 
-async function leases(t: TestContext) {
+/** @param sessionTimeoutMs a holder may be slow for half of it, and keeps the lease */
+async function leases(t: TestContext, sessionTimeoutMs = 12_000) {
   const topic = `${uniquePrefix()}lease`
   const groupId = `${topic}.held`
   const admin = kafka.admin()
@@ -72,7 +74,7 @@ test('of several concurrent claimants exactly one gets the lease', async (t) => 
 })
 
 test('a claimant in another process is refused too, and the lease of a killed process is free once its session has ended', async (t) => {
-  const { acquire, elsewhere } = await leases(t)
+  const { acquire, elsewhere } = await leases(t, shortSessionMs)
   const holder = await elsewhere()
   await assert.rejects(acquire(), conflict)
   holder.kill('SIGKILL')
@@ -81,7 +83,7 @@ test('a claimant in another process is refused too, and the lease of a killed pr
 })
 
 test('a holder that was frozen for longer than its session knows that it has lost the lease', async (t) => {
-  const { acquire, elsewhere } = await leases(t)
+  const { acquire, elsewhere } = await leases(t, shortSessionMs)
   const holder = await elsewhere()
   holder.kill('SIGSTOP')
   const next = await acquire()
@@ -95,6 +97,29 @@ test('a holder that was frozen for longer than its session knows that it has los
     holder.send('check')
     assert.deepEqual(await once(holder, 'message'), ['conflict', undefined])
   }
+})
+
+test('a holder that was frozen while it waited for an answer does not take the answer for news', async (t) => {
+  const lease = await (await leases(t, shortSessionMs)).acquire()
+  const { prototype } = createRequire(import.meta.url)('kafkajs/src/network/connection') as {
+    prototype: { send(this: unknown, one: { request: { apiName: string } }): Promise<unknown> }
+  }
+  const { send } = prototype
+  t.after(() => (prototype.send = send))
+  const answered = Promise.withResolvers<void>()
+  prototype.send = async function (one) {
+    const answer = send.call(this, one)
+    if (one.request.apiName !== 'Heartbeat') return answer
+    prototype.send = send
+    await new Promise(setImmediate)
+    // As SIGSTOP does: nothing of this process runs.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, shortSessionMs * 0.7)
+    await answer
+    setImmediate(answered.resolve)
+    return answer
+  }
+  await answered.promise
+  assert.throws(() => lease.check(), { code: 'conflict' })
 })
 
 test('what its holder commits is there, also while others ask for the lease; after its release nothing is', async (t) => {
