@@ -33,33 +33,37 @@ export interface SubjectReport {
   result: 'registered' | 'present'
 }
 
-/** The deployment's subjects, with the id of our schema; null where it is not registered. Throws `registry_unavailable`. */
-export function registeredSubjects(
-  registry: Registry,
-  config: Pick<Config, 'topicPrefix' | 'retryTiers'>,
-): Promise<{ subject: string; record: RecordName; schemaId: number | null }[]> {
-  return Promise.all(
-    recordTopics(config).map(async ([topic, record]) => {
-      const subject = subjectOf(topic)
-      return { subject, record, schemaId: await registry.idOf(subject, recordSchema(record)) }
-    }),
-  )
-}
-
 /**
- * Registers each topic's schema that is not registered yet, one after another. Idempotent. Throws PostriderError 'setup'
- * for a subject that cannot take it, 'registry_unavailable'.
+ * Registers each topic's schema that is not registered yet. Idempotent. Throws PostriderError 'setup' for a
+ * subject that cannot take it, 'registry_unavailable'.
  */
 export async function registerSchemas(
   registry: Registry,
   config: Pick<Config, 'topicPrefix' | 'retryTiers'>,
 ): Promise<SubjectReport[]> {
   const reports: SubjectReport[] = []
-  for (const { subject, record, schemaId } of await registeredSubjects(registry, config))
+  for (const [topic, name] of recordTopics(config)) {
+    const subject = subjectOf(topic)
+    const schema = recordSchema(name)
+    const present = await registry.idOf(subject, schema)
     reports.push(
-      schemaId === null
-        ? { subject, id: await registry.register(subject, recordSchema(record)), result: 'registered' }
-        : { subject, id: schemaId, result: 'present' },
+      present === null
+        ? { subject, id: await registry.register(subject, schema), result: 'registered' }
+        : { subject, id: present, result: 'present' },
     )
+  }
   return reports
+}
+
+/** The deployment's subjects, with the id of our schema; null where it is not registered. Throws `registry_unavailable`. */
+export function registeredSubjects(
+  registry: Registry,
+  config: Pick<Config, 'topicPrefix' | 'retryTiers'>,
+): Promise<{ subject: string; schemaId: number | null }[]> {
+  return Promise.all(
+    recordTopics(config).map(async ([topic, name]) => {
+      const subject = subjectOf(topic)
+      return { subject, schemaId: await registry.idOf(subject, recordSchema(name)) }
+    }),
+  )
 }
