@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { SettingsState, Source } from '../core/settings/settings.ts'
+import { LookAgain } from '../look-again.ts'
 
 /** The settings, folded live. */
 export interface SettingsView {
@@ -10,24 +10,16 @@ export interface SettingsView {
   catchUp(signal?: AbortSignal): Promise<void>
 }
 
-/** Reading the log's end asks the brokers: senders of unknown keys must not make them busy. */
-const catchUpEveryMs = 500
-const catchUpWithinMs = 3_000
-/** Beyond this many, requests with unknown keys are refused at once. */
-const maxWaiting = 100
-
 /** Sources by their write keys, as the settings have them now. */
 export class WriteKeys {
   readonly #settings: SettingsView
   #sources: SettingsState['sources'] | null = null
   #byKey = new Map<string, Source>()
-  #waiting = 0
-  /** The next look at the log's end, which has not begun yet. */
-  #next: Promise<void> | null = null
-  #lastAt = -Infinity
+  readonly #again: LookAgain
 
   constructor(settings: SettingsView) {
     this.#settings = settings
+    this.#again = new LookAgain((signal) => settings.catchUp(signal))
   }
 
   /** The source of the first key that has one. */
@@ -49,23 +41,11 @@ export class WriteKeys {
    * while that cannot be read, for an SDK does not send again what was refused as unauthorized.
    */
   async findLater(keys: readonly (string | null)[]): Promise<Source | 'none' | 'unknown'> {
-    if (this.#waiting >= maxWaiting) return this.#settings.connected ? 'none' : 'unknown'
-    this.#waiting++
     try {
-      await (this.#next ??= this.#catchUp())
+      if (!(await this.#again.look())) return this.#settings.connected ? 'none' : 'unknown'
       return this.find(...keys) ?? 'none'
     } catch {
       return 'unknown'
-    } finally {
-      this.#waiting--
     }
-  }
-
-  async #catchUp(): Promise<void> {
-    // At least a turn of the event loop, so that `#next` is set before it is taken away.
-    await sleep(Math.max(0, this.#lastAt + catchUpEveryMs - performance.now()))
-    this.#next = null
-    this.#lastAt = performance.now()
-    await this.#settings.catchUp(AbortSignal.timeout(catchUpWithinMs))
   }
 }

@@ -31,6 +31,8 @@ export interface AccessCheckOptions {
   tokens(): AccessTokens | null
   loginCode: LoginCode | null
   companyLogin: CompanyLogin | null
+  /** Reads the settings on; false where that is too much. Rejects when they cannot be read. */
+  lookAgain(): Promise<boolean>
   /** Learns of a refused login, and resolves when it may be answered: false when it gets no answer. */
   refused(request: LoginRequest, token: TokenRefusal): Promise<boolean>
 }
@@ -55,6 +57,7 @@ export type AccessDecision =
       caller: Caller | null
       /** What is wrong with the token; null when that is not the reason. */
       refused: TokenRefusal | null
+      mayBeNew?: boolean
     }
 
 /** The caller of an open operation. */
@@ -94,7 +97,13 @@ export class AccessCheck {
       const { refused } = verdict
       const answer = tokenRefused(refused)
       const ending = refused === 'ended' && { 'Set-Cookie': this.#cookies.end(isOverTls(headers)) }
-      return { answer: { ...answer, headers: { ...answer.headers, ...ending } }, caller: null, refused }
+      const { mayBeNew = false } = verdict
+      return {
+        answer: { ...answer, headers: { ...answer.headers, ...ending } },
+        caller: null,
+        refused,
+        mayBeNew,
+      }
     }
     const { caller, isSession } = verdict
     if (isSession && !saysJson(method, headers)) return { answer: jsonNeeded, caller, refused: null }
@@ -103,6 +112,14 @@ export class AccessCheck {
     if (operation && caller.only !== null && operation.forLimited !== 'part')
       return { answer: forbiddenToLimited(caller, operation), caller, refused: null }
     return { caller, answer: null }
+  }
+
+  /** As `admit`, once more where the token may have been made a moment ago, at another console. */
+  async admitLater(operation: Operation | null, request: AskingRequest): Promise<AccessDecision> {
+    const decision = this.admit(operation, request)
+    if (decision.answer === null || !decision.mayBeNew) return decision
+    const hasLooked = await this.#options.lookAgain().catch(() => false)
+    return hasLooked ? this.admit(operation, request) : decision
   }
 
   /** The cookie of a person who logged in by the company's own. @param value of the claim that roles come from */

@@ -4,6 +4,7 @@ import type { IdentityProvider } from '../adapters/http/identity-provider.ts'
 import { badHttpHandler, closeServer, serve, type HttpServer } from '../adapters/http/serving.ts'
 import type { Logger } from '../adapters/log.ts'
 import type { CompanyLogin } from '../config/company-login.ts'
+import { LookAgain } from '../look-again.ts'
 import type { ApiAnswer, Caller, Operation } from '../operators/operation.ts'
 import type { ConsoleServices } from '../operators/services.ts'
 import { AccessCheck, RefusedTokens } from './access.ts'
@@ -81,8 +82,10 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   let document: string | null = null
   const callers = new WeakMap<FastifyRequest, Caller>()
   const refusedTokens = new RefusedTokens(log)
+  const again = new LookAgain((signal) => options.services()!.settings.catchUp(signal))
   const access = new AccessCheck({
     adminToken: token,
+    lookAgain: () => again.look(),
     tokens: () => options.services()?.settings.state.tokens ?? null,
     loginCode,
     companyLogin: companyLogin?.settings ?? null,
@@ -96,7 +99,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     if (!request.url.startsWith('/')) return refuse(reply, noPath)
     const operation = operationOf(request)
     if (operation === null && isOpen(request)) return
-    const admission = access.admit(operation, request)
+    const admission = await access.admitLater(operation, request)
     if (admission.caller && !operation?.isOpen) callers.set(request, admission.caller)
     if (admission.answer === null) {
       if (!operation?.streams) limitBodyTime(app, request, idleMs)

@@ -305,4 +305,14 @@ export const access: readonly Mutation[] = [
       name: 'what is about the whole deployment is refused to a limited token, with a clear message',
     },
   },
+  {
+    id: 'a-new-token-refused-by-a-console-that-is-behind',
+    file: 'src/console/access.ts',
+    find: 'return hasLooked ? this.admit(operation, request) : decision',
+    replace: 'void hasLooked\n    return decision',
+    test: {
+      file: 'adapters/http/refused-tokens.test.ts',
+      name: 'a token that was made a moment ago at another console is looked for before it is refused, and so is its session',
+    },
+  },
 ]

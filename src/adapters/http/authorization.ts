@@ -29,7 +29,13 @@ function credentialsOf(scheme: string, authorization: string | undefined): strin
  * a cookie is over, or its token is.
  */
 export type TokenRefusal = 'wrong' | 'missing' | 'unknown' | 'ended'
-export type TokenVerdict = { caller: Caller } | { refused: TokenRefusal }
+export type TokenVerdict =
+  | { caller: Caller }
+  | {
+      refused: TokenRefusal
+      /** It may have been made a moment ago, at another console. */
+      mayBeNew?: boolean
+    }
 
 /** The name of the token that the console is started with. No other can have it: their names are in small letters. */
 export const adminTokenName = 'ADMIN_TOKEN'
@@ -60,6 +66,6 @@ export function tokenCheck(
       if (revokedAt !== null || kept.length !== hash.length) continue
       if (timingSafeEqual(hash, kept)) caller = { name: id, role, only }
     }
-    return caller ? { caller } : { refused: 'wrong' }
+    return caller ? { caller } : { refused: 'wrong', mayBeNew: isTokenForm(given) }
   }
 }

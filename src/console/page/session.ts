@@ -79,7 +79,8 @@ export class SessionCookies {
     const isOfSettings = subject !== adminTokenName && !subject!.startsWith(personMark)
     if (isOfSettings && this.#tokens() === null) return { refused: 'unknown' }
     const holder = this.#holderOf(subject!)
-    if (!holder) return ended
+    // A token that was revoked is known; its session is over.
+    if (!holder) return { ...ended, mayBeNew: isOfSettings && !this.#tokens()?.has(subject!) }
     const right = this.#mac(subject!, Number(expiry), holder.hash)
     const given = Buffer.from(mac, 'base64url')
     if (given.length !== right.length || !timingSafeEqual(given, right)) return ended

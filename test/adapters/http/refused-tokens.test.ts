@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
+import type { IncomingHttpHeaders } from 'node:http'
 import { test } from 'node:test'
 import pino from 'pino'
 import { tokenCheck } from '../../../src/adapters/http/authorization.ts'
-import { RefusedTokens } from '../../../src/console/access.ts'
+import { AccessCheck, RefusedTokens } from '../../../src/console/access.ts'
 import { hashOfToken, newToken } from '../../../src/operators/tokens/tokens.ts'
 import type { AccessToken } from '../../../src/core/access/tokens.ts'
 
@@ -41,9 +42,57 @@ test('a token gets its own role, and what stands in the settings as a hash and i
   const judge = tokenCheck('the-admin-token', () => tokens)
   assert.deepEqual(judge(token), { caller: { name: 'ci', role: 'reader', only: null } })
   assert.deepEqual(judge('the-admin-token'), { caller: { name: 'ADMIN_TOKEN', role: 'admin', only: null } })
-  for (const wrong of [revoked, hashOfToken(token), `${token}x`, 'AAAA'])
-    assert.deepEqual(judge(wrong), { refused: 'wrong' })
+  assert.deepEqual(judge(revoked), { refused: 'wrong', mayBeNew: true })
+  for (const wrong of [hashOfToken(token), `${token}x`, 'AAAA'])
+    assert.deepEqual(judge(wrong), { refused: 'wrong', mayBeNew: false })
   const starting = tokenCheck('the-admin-token', () => null)
   assert.deepEqual(starting(token), { refused: 'unknown' })
   assert.deepEqual(starting('guess'), { refused: 'wrong' })
+})
+
+test('a token that was made a moment ago at another console is looked for before it is refused, and so is its session', async () => {
+  const token = newToken()
+  const kept: AccessToken = {
+    ...{ id: 'ci', role: 'reader', only: null, hash: hashOfToken(token), createdAt: 0, revokedAt: null },
+  }
+  const there = new Map([['ci', kept]])
+  let looks = 0
+  const consoleWith = (known: Map<string, AccessToken>, lookAgain: () => Promise<boolean>) =>
+    new AccessCheck({
+      ...{ adminToken: 'the-admin-token', loginCode: null, companyLogin: null },
+      tokens: () => known,
+      lookAgain,
+      refused: () => Promise.resolve(true),
+    })
+  const asks = (headers: IncomingHttpHeaders) => ({ method: 'GET', query: {}, headers })
+  const first = consoleWith(there, () => Promise.resolve(true))
+  const session = await first.gateFor({ ip: '192.0.2.1', headers: {} }).begin({ token })
+  const cookie = session.cookie.split(';')[0]!
+  const ways = [{ authorization: `Bearer ${token}` }, { cookie }]
+  for (const way of ways) {
+    const behind = new Map<string, AccessToken>()
+    const reads = consoleWith(behind, () => {
+      looks++
+      behind.set('ci', kept)
+      return Promise.resolve(true)
+    })
+    assert.equal((await reads.admitLater(null, asks(way))).caller?.name, 'ci')
+    assert.equal((await reads.admitLater(null, asks(way))).caller?.name, 'ci')
+  }
+  assert.equal(looks, 2, 'what is known waits for nothing')
+
+  // Nothing is found, or cannot be: refused as ever. What no console made is not looked for.
+  const found = [
+    () => Promise.resolve(true),
+    () => Promise.resolve(false),
+    () => Promise.reject(new Error('away')),
+  ]
+  for (const lookAgain of found)
+    for (const way of ways) {
+      const decision = await consoleWith(new Map(), lookAgain).admitLater(null, asks(way))
+      assert.equal(decision.answer?.status, 401)
+    }
+  const never = consoleWith(new Map([['ci', { ...kept, revokedAt: 1 }]]), () => assert.fail('it looked'))
+  for (const way of [{ authorization: 'Bearer guess' }, { cookie }, {}])
+    assert.equal((await never.admitLater(null, asks(way))).answer?.status, 401)
 })
