@@ -9,8 +9,12 @@ import { startLocalRegistry } from '../src/local/registry.ts'
 import { isAlive } from '../src/local/state-folder.ts'
 
 const folderPrefix = 'postrider-test-'
-/** Tests of members that are killed have sessions of 1.5 s; other brokers that are named must allow that, too. */
-const properties = { 'group.min.session.timeout.ms': 1_000 }
+const properties = {
+  // Tests of members that are killed have sessions of 1.5 s; other brokers that are named must allow that, too.
+  'group.min.session.timeout.ms': 1_000,
+  // This broker is not killed, and on a busy machine it may be slow for seconds.
+  'broker.session.timeout.ms': 30_000,
+}
 
 /**
  * Starts the servers, unless TEST_KAFKA_BROKERS and TEST_REGISTRY_URL name others, runs, and leaves neither process

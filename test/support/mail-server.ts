@@ -31,7 +31,7 @@ export async function startMailServer(
   const mails: string[] = []
   const recipients: string[][] = []
   const listen = (port: number) =>
-    new Promise<SMTPServer>((resolve) => {
+    new Promise<SMTPServer>((resolve, reject) => {
       const server: SMTPServer = new SMTPServer({
         cert,
         key,
@@ -59,6 +59,7 @@ export async function startMailServer(
       })
       // A client that goes away is no matter of the test.
       server.on('error', () => {})
+      server.once('error', reject)
       server.listen(port, '127.0.0.1', () => resolve(server))
     })
   const close = (server: SMTPServer) => new Promise<void>((resolve) => server.close(() => resolve()))

@@ -13,7 +13,7 @@ export async function until(
   what = 'what was waited for',
 ): Promise<void> {
   const deadline = performance.now() + withinMs
-  for (;;) {
+  for (let isLast = false; ;) {
     const began = performance.now()
     const looked = condition()
     const holds =
@@ -21,7 +21,9 @@ export async function until(
         ? looked
         : await within(withinMs + lookMs, looked, `an answer whether ${what} happened`)
     if (holds) return
-    if (performance.now() > deadline) throw new Error(`${what} did not happen within ${withinMs} ms`)
+    if (isLast) throw new Error(`${what} did not happen within ${withinMs} ms`)
+    // After a pause of this process what has come in meanwhile is read first.
+    isLast = performance.now() > deadline
     const took = performance.now() - began
     const minMs = typeof looked === 'boolean' ? pause.minMs : pause.minAskingMs
     await delay(Math.min(Math.max(took * pause.factor, minMs), pause.maxMs))

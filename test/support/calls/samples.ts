@@ -40,7 +40,7 @@ export async function connect(
 ): Promise<void> {
   await deployment.destination({ source: given.id, ...given })
   const gauge = `postrider_endpoint_in_flight{destination="${given.id}",url_id="u1"}`
-  await until(() => samplesOf(forwarder).has(gauge), 5_000, `that the forwarder knows ${given.id}`)
+  await until(() => samplesOf(forwarder).has(gauge), 30_000, `that the forwarder knows ${given.id}`)
 }
 
 /** The one dead letter of the destination, waited for. */
