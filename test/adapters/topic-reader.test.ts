@@ -136,7 +136,8 @@ test('the reader continues after an outage of the brokers and delivers every rec
   await until(() => !reader.connected, 10_000, 'that the reader notices the cut')
   await produce(topic, numbered(20, 'after'))
   line.restore()
-  await until(() => seen.length >= 40, 10_000, 'the arrival of the rest')
+  // It waits for up to 5 s between two tries, and asks several times.
+  await until(() => seen.length >= 40, 30_000, 'the arrival of the rest')
   assert.equal(reader.connected, true)
   assert.deepEqual(seen, [...numbered(20, 'before'), ...numbered(20, 'after')])
 })

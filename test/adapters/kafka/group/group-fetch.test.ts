@@ -53,7 +53,8 @@ async function fetching(t: TestContext, { partitions = 1, maxWaitMs = 20_000 }: 
     },
     onAnswered: () => void answers++,
     onTrouble() {},
-    now: () => performance.now() + passedMs,
+    // Only what a test says passes, however long the machine takes.
+    now: () => passedMs,
     log: silentLog,
   })
   t.after(async () => {
@@ -217,7 +218,7 @@ test('a partition that nobody leads holds up no other one, and is a problem afte
   for (const partition of [0, 7]) fetch.seek({ topic, partition }, 0)
   for (const value of ['a', 'b', 'c']) {
     await send([value])
-    await until(() => values().at(-1) === value, 5_000, value)
+    await until(() => values().at(-1) === value, 10_000, value)
   }
   assert.equal(fetch.isFailing, false)
   await until(

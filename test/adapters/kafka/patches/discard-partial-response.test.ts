@@ -45,7 +45,8 @@ async function broker(turns: ((request: Buffer, socket: Socket) => void)[]) {
   const { port } = server.address() as AddressInfo
   const logger = { namespace: () => logger, debug() {}, info() {}, warn() {}, error() {} }
   const connection = new Connection({
-    ...{ host: '127.0.0.1', port, logger, connectionTimeout: 2_000, requestTimeout: 5_000 },
+    // Nothing here waits for their end.
+    ...{ host: '127.0.0.1', port, logger, connectionTimeout: 30_000, requestTimeout: 30_000 },
     socketFactory: ({ host, port, onConnect }: { host: string; port: number; onConnect: () => void }) =>
       connect({ host, port }, onConnect),
   })
@@ -114,7 +115,8 @@ test('a consumer whose connection is cut in the middle of an answer still reads 
   t.after(async () => {
     await Promise.all([consumer.disconnect(), producer.disconnect()])
     await admin.deleteTopics({ topics: [topic] })
-    await admin.deleteGroups([topic])
+    // A member that was cut off may still count as one.
+    await admin.deleteGroups([topic]).catch(() => {})
     await admin.disconnect()
   })
   await Promise.all([admin.connect(), producer.connect(), consumer.connect()])

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { installPatches } from '../../../../src/adapters/kafka/patches/index.ts'
 import { silentLogger } from '../../../../src/adapters/kafka/patches/patch.ts'
+import { until } from '../../../support/until.ts'
 
 installPatches()
 const require = createRequire(import.meta.url)
@@ -50,8 +51,7 @@ test('a consumer that is stopped while its brokers change ends, and does not fet
   await runner.start()
   await delay(20)
   isChange = true
-  await delay(20)
-  assert.ok(stopped)
+  await until(() => stopped !== undefined)
   await stopped
   assert.ok(questions < 20, `${questions} questions`)
 })

@@ -4,7 +4,6 @@ import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { installPatches } from '../../../../src/adapters/kafka/patches/index.ts'
 import { silentLogger } from '../../../../src/adapters/kafka/patches/patch.ts'
-import { freePort } from '../../../../src/local/ports.ts'
 
 installPatches()
 const require = createRequire(import.meta.url)
@@ -18,7 +17,7 @@ const socketFactory = (require('kafkajs/src/network/socketFactory') as () => obj
 test('a connection that cannot be opened accumulates no listeners, however often it is closed', async () => {
   const connection = new Connection({
     host: '127.0.0.1',
-    port: await freePort(),
+    port: 1,
     logger: silentLogger,
     socketFactory,
     connectionTimeout: 5_000,

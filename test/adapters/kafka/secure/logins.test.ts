@@ -17,6 +17,7 @@ import { securedKafka } from '../../../support/secured/secured-kafka.ts'
 import { refusalsOf } from '../../../support/secured/secured-refusals.ts'
 import { passwordOf, securedLogins, type Env } from '../../../support/secured/secured-logins.ts'
 import { silentLog as silent } from '../../../support/silent-log.ts'
+import { until } from '../../../support/until.ts'
 
 /** How long a login by token holds at the test's broker, in ms. */
 const tokenLoginMs = 11_000
@@ -102,10 +103,19 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
     })
   })
 
-  const permit = (principal: string, operation: string, resource: Grant['resource'], name: string) =>
-    admin.createAcls({
-      acl: [entryOf({ principal, operation, resource, name, isPrefix: resource === 'group' })],
-    })
+  /** The broker that answers has it by then: it is told of what was created a moment later. */
+  const permit = async (
+    principal: string,
+    operation: string,
+    resource: Grant['resource'],
+    name: string,
+    isPrefix = false,
+  ) => {
+    const entry = entryOf({ principal, operation, resource, name, isPrefix })
+    await admin.createAcls({ acl: [entry] })
+    const isKnown = async () => (await admin.describeAcls(entry)).resources.length > 0
+    await until(isKnown, 20_000, `permission to ${operation} ${name}`)
+  }
 
   await t.test('a topic without permission to describe it is distinguished from a missing one', async () => {
     await refused(
@@ -163,11 +173,7 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
       RETRY_TIERS: '10s',
     }
     for (const operation of ['DESCRIBE', 'DESCRIBE_CONFIGS'])
-      await admin.createAcls({
-        acl: [
-          { ...entryOf({ principal: 'User:ann', operation, resource: 'topic', name: 'p.', isPrefix: true }) },
-        ],
-      })
+      await permit('User:ann', operation, 'topic', 'p.', true)
     await refused(
       runSetup(loadConfig(env), silent),
       /^User ann may not CREATE topics p\.analytics\.calls, .*p\.webhooks\.settings, p\.webhooks\.suppressions: grant it/,
