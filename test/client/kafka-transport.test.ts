@@ -6,6 +6,9 @@ import { deploy, type Deployment } from '../support/deployment/deployment.ts'
 import { brokers, ownKafka, registryUrl, uniquePrefix } from '../support/deployment/rig.ts'
 import { until } from '../support/until.ts'
 
+/** A broker and a registry on a busy machine may take seconds for each of several requests. */
+const slowKafkaMs = 60_000
+
 const read = async (deployment: Deployment) =>
   Promise.all(
     (await deployment.read(deployment.topics.calls)).map(async ({ key, value, partition, offset }) => ({
@@ -27,7 +30,7 @@ const transportOf = (deployment: Deployment, extra: Partial<KafkaTransportOption
 
 test('calls are in analytics.calls under their keys, as every producer writes them', async (t) => {
   const deployment = await deploy(t)
-  const client = new Analytics('', { transport: transportOf(deployment) })
+  const client = new Analytics('', { transport: transportOf(deployment), closeTimeout: slowKafkaMs })
   const timestamp = new Date('2012-12-02T00:30:08.276Z')
   const before = Date.now()
   client.track({ anonymousId: 'old', event: 'E', properties: { n: 1.5 }, messageId: 'm-1' })
@@ -79,7 +82,7 @@ test('the application’s own kafkajs client can be used', async (t) => {
     topicPrefix: deployment.config.topicPrefix,
     sourceId: 'shop',
   })
-  const client = new Analytics('', { transport, flushAt: 1 })
+  const client = new Analytics('', { transport, flushAt: 1, closeTimeout: slowKafkaMs })
   for (let index = 0; index < 50; index++) client.track({ userId: 'u', event: 'E', messageId: `m-${index}` })
   await client.close()
   const records = (await read(deployment)).sort((a, b) => Number(a.offset) - Number(b.offset))
@@ -97,7 +100,8 @@ test('before setup, the error says to run it', async () => {
     topicPrefix: uniquePrefix(),
     sourceId: 'shop',
   })
-  const client = new Analytics('', { transport, retries: 0, onError: (error) => failures.push(error) })
+  const onError = (error: DeliveryError) => void failures.push(error)
+  const client = new Analytics('', { transport, retries: 0, onError, closeTimeout: slowKafkaMs })
   client.track({ userId: 'u', event: 'E' })
   await client.close()
   assert.match(failures[0]!.message, /run `postrider setup`/)
@@ -112,7 +116,8 @@ test('with a registry URL that has no Confluent API, the error says where it may
     topicPrefix: uniquePrefix(),
     sourceId: 'shop',
   })
-  const client = new Analytics('', { transport, retries: 0, onError: (error) => failures.push(error) })
+  const onError = (error: DeliveryError) => void failures.push(error)
+  const client = new Analytics('', { transport, retries: 0, onError, closeTimeout: slowKafkaMs })
   client.track({ userId: 'u', event: 'E' })
   await client.close()
   assert.match(
@@ -132,7 +137,7 @@ test('with a broker of its own', async (t) => {
     const client = new Analytics('', {
       transport,
       retries: Infinity,
-      closeTimeout: 60_000,
+      closeTimeout: slowKafkaMs,
       onError: (error) => failures.push(error),
     })
     const ids = new Set<string>()

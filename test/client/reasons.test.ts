@@ -1,5 +1,6 @@
 // Why calls could not be sent is what a person needs first, wherever it is looked for.
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
@@ -118,8 +119,18 @@ test('with postrider/kafka, a wrong broker and a wrong registry are named with t
       transport: transport(`127.0.0.1:${port}`, registryUrl()),
       onError: () => {},
     })
+    let refused = 0
+    const onSocket = (message: unknown) =>
+      (message as { socket: Socket }).socket.once('error', (error: Error & { port?: number }) => {
+        if (error.port === port) refused++
+      })
+    subscribe('net.client.socket', onSocket)
+    t.after(() => unsubscribe('net.client.socket', onSocket))
     trackSome(client, 1)
-    const { undelivered } = await client.close({ timeout: 2_000 })
+    void client.flush()
+    // When it has tried a second time it knows what became of the first.
+    await until(() => refused > 1, 30_000, 'a second connection that is refused')
+    const { undelivered } = await client.close({ timeout: 0 })
     assert.match(undelivered[0]!.reason, new RegExp(`connect ECONNREFUSED 127.0.0.1:${port}`))
   })
   await t.test('registry', (t) =>

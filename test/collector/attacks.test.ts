@@ -169,9 +169,11 @@ test('only a source that floods gets 429', async (t) => {
     collectorSample(collector, `source="noisy",type="unknown",result="${result}"`)
   const { statuses } = await answersMeanwhile(collector, 'shop', () => limited('limited') < 500)
   isOn = false
+  const refused = await floods
+  // What was still on its way then is counted, too.
   const seconds = (performance.now() - begin) / 1_000
   assert.deepEqual(statuses, [200])
-  for (const each of await floods) assert.deepEqual([...each], ['429 rate_limited'])
+  for (const each of refused) assert.deepEqual([...each], ['429 rate_limited'])
   const taken = collectorSample(collector, 'source="noisy",type="identify",result="accepted"')
   // Its rate for as long as it lasted, its burst, and a batch that may go beyond it.
   assert.ok(taken <= rate * (seconds + 1) + 100, `${taken} calls in ${seconds} s`)
@@ -179,7 +181,8 @@ test('only a source that floods gets 429', async (t) => {
 
 /** Needs: a write key. Bounded: what its holder can keep others of the source from, by calls that are not taken. */
 test('invalid calls in gzip refuse nothing of another sender of the same source', async (t) => {
-  const deployment = await deploy(t, { TRUSTED_PROXIES: '127.0.0.1/32' })
+  // After one of them its sender waits for nine seconds: the next one comes earlier, however busy the machine is.
+  const deployment = await deploy(t, { TRUSTED_PROXIES: '127.0.0.1/32', SOURCE_MAX_RATE: '1000' })
   await withSource(deployment)
   const collector = await startCollector(deployment)
   const from = (address: string) => ({ ...headersOf('shop'), 'x-forwarded-for': address })

@@ -198,8 +198,10 @@ test('a page view of each address that an app shows without loading a page, with
 
 test('what waits for a batch when a page closes arrives, once', async (t) => {
   const { deployment, proxy } = await underTest(t)
+  // The page is closed before the batch's time is over, also where the browser is slow.
+  assert.match(blockWith('js', 'batching', proxy.host), /timeout: 5_000/)
   const script = `import { AnalyticsBrowser } from '@segment/analytics-next'
-    ${blockWith('js', 'batching', proxy.host)}
+    ${blockWith('js', 'batching', proxy.host).replace('timeout: 5_000', 'timeout: 3_600_000')}
     window.waits = analytics.track('Left')`
   const url = await website(t, '', script)
   const { page } = await visitor(t, browser)

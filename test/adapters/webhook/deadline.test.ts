@@ -1,30 +1,47 @@
 import assert from 'node:assert/strict'
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type AddressInfo, type LookupFunction, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import type { LookupFunction } from 'node:net'
 import { Deadlines } from '../../../src/adapters/webhook/deadlines.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { openTransport, send } from './transport-under-test.ts'
+import { openTransport, requestOf, send, standingClock } from './transport-under-test.ts'
 import { until } from '../../support/until.ts'
 
 const timeoutMs = 300
-/** Timers are late when the machine is busy. Far enough below what undici's own timers would make of it. */
-const lateMs = 2_000
+/** Timers are late when the machine is busy. Below what undici's own timers would make of it. */
+const lateMs = 8_000
 
-function assertTimedOut(outcome: Outcome): void {
-  assert.equal(outcome.kind, 'timeout', JSON.stringify(outcome))
-  assert.equal(outcome.status, null)
-  assert.ok(outcome.durationMs >= timeoutMs, `${outcome.durationMs} ms is early`)
-  assert.ok(outcome.durationMs < timeoutMs + lateMs, `${outcome.durationMs} ms is late`)
+/** What lies in the buffers of sockets has been read, and what follows from it is done. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 6; turn++) await nextTurn()
+}
+
+/** The attempt ends once `leftMs` have passed, by its deadline, and not a millisecond earlier. */
+async function endsAfter(
+  leftMs: number,
+  { pass }: ReturnType<typeof standingClock>,
+  sent: Promise<Outcome>,
+): Promise<Outcome> {
+  let isOver = false
+  void sent.then(() => (isOver = true))
+  pass(leftMs - 1)
+  await settled()
+  assert.equal(isOver, false, 'it is early')
+  pass(1)
+  const outcome = await sent
+  assert.deepEqual([outcome.kind, outcome.status, outcome.durationMs], ['timeout', null, timeoutMs])
+  return outcome
 }
 
 /** Accepts connections and says nothing. */
-async function startMute(t: TestContext): Promise<{ port: number; sockets: Set<Socket> }> {
+async function startMute(t: TestContext): Promise<{ port: number; open(): number; accepted(): number }> {
   const sockets = new Set<Socket>()
+  let accepted = 0
   const server = createServer((socket) => {
+    accepted++
     sockets.add(socket)
     socket.on('error', () => {})
     socket.on('close', () => sockets.delete(socket))
@@ -35,52 +52,72 @@ async function startMute(t: TestContext): Promise<{ port: number; sockets: Set<S
     for (const socket of sockets) socket.destroy()
     server.close()
   })
-  return { port: (server.address() as AddressInfo).port, sockets }
+  const { port } = server.address() as AddressInfo
+  return { port, open: () => sockets.size, accepted: () => accepted }
 }
 
 test('an attempt times out when no response comes, and its connection is closed', async (t) => {
+  const clock = standingClock(t)
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
-  receiver.answer({ instead: { do: 'hang' } }, {})
-  assertTimedOut(await send(endpoint))
+  receiver.answer({ instead: { do: 'hang' } })
+  const sent = send(endpoint)
+  await receiver.waitFor(1)
+  await endsAfter(timeoutMs, clock, sent)
   await until(() => receiver.openConnections() === 0)
+  receiver.answer({})
   assert.equal((await send(endpoint)).kind, 'success')
 })
 
 test('an interim response does not count as a response', async (t) => {
+  const clock = standingClock(t)
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
   receiver.answer({ earlyHints: true, instead: { do: 'hang' } })
-  const outcome = await send(endpoint)
-  assertTimedOut(outcome)
-  assert.match(outcome.detail!, /^no response within/)
+  const sent = send(endpoint)
+  await receiver.waitFor(1)
+  const { detail } = await endsAfter(timeoutMs, clock, sent)
+  assert.match(detail!, /^no response within/)
 })
 
 test('an attempt times out when its response takes longer, however often a byte comes', async (t) => {
+  const clock = standingClock(t)
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
-  receiver.answer({ instead: { do: 'drip', everyMs: 20 } })
-  const outcome = await send(endpoint)
-  assertTimedOut(outcome)
-  assert.match(outcome.detail!, /status 200/)
+  const everyMs = 20
+  receiver.answer({ instead: { do: 'drip', everyMs } })
+  let bytes = 0
+  const sent = new Promise<Outcome>((resolve) => {
+    endpoint.send(requestOf(), {
+      onOutcome: resolve,
+      onBody: (chunk) => void (bytes += chunk.length),
+    })
+  })
+  for (let passedMs = 0; passedMs < timeoutMs - everyMs; passedMs += everyMs) {
+    await until(() => bytes > passedMs / everyMs)
+    clock.pass(everyMs)
+  }
+  const { detail } = await endsAfter(everyMs, clock, sent)
+  assert.match(detail!, /status 200/)
   await until(() => receiver.openConnections() === 0)
 })
 
 test('an attempt times out during a DNS lookup, which counts towards its time', async (t) => {
+  const clock = standingClock(t)
   const receiver = await startReceiver(t)
-  let slow: { run: () => void; at: number } | null = null
-  const lookup: LookupFunction = (_name, _options, callback) => {
-    slow = { run: () => callback(null, [{ address: '127.0.0.1', family: 4 }]), at: performance.now() }
-  }
+  const asked: (() => void)[] = []
+  const lookup: LookupFunction = (_name, _options, callback) =>
+    void asked.push(() => callback(null, [{ address: '127.0.0.1', family: 4 }]))
   const transport = openTransport(t, { timeoutMs, lookup })
   const endpoint = transport.open({ url: `http://shop.test:${receiver.port}/`, headers: {} })
-  assertTimedOut(await send(endpoint))
+  const sent = send(endpoint)
+  await until(() => asked.length === 1)
+  await endsAfter(timeoutMs, clock, sent)
   // The answer that comes too late opens no connection and sends nothing; the next request is a new one.
-  slow!.run()
-  slow = null
+  asked[0]!()
   const next = send(endpoint)
-  await until(() => slow !== null)
-  slow!.run()
+  await until(() => asked.length === 2)
+  asked[1]!()
   assert.equal((await next).kind, 'success')
   assert.equal(receiver.connections(), 1)
   assert.equal(receiver.requests.length, 1)
@@ -89,29 +126,43 @@ test('an attempt times out during a DNS lookup, which counts towards its time', 
 test('an attempt times out within the TLS handshake, and its connection is closed', async (t) => {
   const mute = await startMute(t)
   const transport = openTransport(t, { timeoutMs })
-  const outcome = send(transport.open({ url: `https://127.0.0.1:${mute.port}/`, headers: {} }))
-  await until(() => mute.sockets.size === 1)
-  assertTimedOut(await outcome)
-  await until(() => mute.sockets.size === 0)
+  const { kind, status, durationMs } = await send(
+    transport.open({ url: `https://127.0.0.1:${mute.port}/`, headers: {} }),
+  )
+  assert.deepEqual([kind, status], ['timeout', null])
+  assert.ok(durationMs >= timeoutMs && durationMs < timeoutMs + lateMs, `${durationMs} ms`)
+  await until(() => mute.accepted() === 1 && mute.open() === 0)
 })
 
 test('each of many requests has its own deadline', async (t) => {
+  const clock = standingClock(t)
   const receiver = await startReceiver(t)
   const transport = openTransport(t, { timeoutMs })
   const endpoint = transport.open({ url: receiver.url, headers: {} })
-  receiver.answer((request) =>
-    request.path.endsWith('hang') ? { instead: { do: 'hang' } } : { delayMs: 20, status: 200 },
-  )
+  receiver.answer((request) => (request.path.endsWith('hang') ? { instead: { do: 'hang' } } : {}))
   const hanging = transport.open({ url: `${receiver.url}/hang`, headers: {} })
-  const outcomes: Promise<Outcome>[] = []
-  const fine: Promise<Outcome>[] = []
-  for (let i = 0; i < 10; i++) {
-    outcomes.push(send(hanging))
-    fine.push(send(endpoint), send(endpoint))
-    await new Promise((resolve) => setTimeout(resolve, 13))
+  const count = 10
+  const everyMs = 13
+  const ended: number[] = []
+  const outcomes = []
+  for (let number = 0; number < count; number++) {
+    outcomes.push(
+      send(hanging).then((outcome) => {
+        ended.push(number)
+        return outcome
+      }),
+    )
+    for (const { kind } of await Promise.all([send(endpoint), send(endpoint)])) assert.equal(kind, 'success')
+    clock.pass(everyMs)
   }
-  for (const outcome of await Promise.all(outcomes)) assertTimedOut(outcome)
-  for (const outcome of await Promise.all(fine)) assert.equal(outcome.kind, 'success')
+  clock.pass(timeoutMs - count * everyMs - 1)
+  for (let number = 0; number < count; number++) {
+    await settled()
+    assert.deepEqual(ended, [...Array(number).keys()])
+    clock.pass(number === 0 ? 1 : everyMs)
+  }
+  for (const { kind, durationMs } of await Promise.all(outcomes))
+    assert.deepEqual([kind, durationMs], ['timeout', timeoutMs])
 })
 
 test('an attempt that begins as another one times out puts off the deadline of none', async () => {
@@ -134,32 +185,47 @@ test('an attempt that begins as another one times out puts off the deadline of n
 })
 
 test('an answer that arrived in time counts, even if this process was frozen until after the deadline', async (t) => {
+  const answered = new Int32Array(new SharedArrayBuffer(4))
   // In a thread of its own: it goes on while this one stands still.
   const receiver = new Worker(
     `const { createServer } = require('node:http')
-     const { parentPort } = require('node:worker_threads')
+     const { parentPort, workerData: answered } = require('node:worker_threads')
      const server = createServer((request, response) => {
        parentPort.postMessage('asked')
-       request.resume().on('end', () => response.end('ok'))
+       request.resume().on('end', () => response.end('ok', () => {
+         Atomics.store(answered, 0, 1)
+         Atomics.notify(answered, 0)
+       }))
      })
      server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))`,
-    { eval: true },
+    { eval: true, workerData: answered },
   )
   t.after(() => receiver.terminate())
   const [port] = (await once(receiver, 'message')) as [number]
+  // It stands until the request is there, however busy the machine is.
+  let now = Math.ceil(performance.now())
+  t.mock.method(performance, 'now', () => now)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: `http://127.0.0.1:${port}/`, headers: {} })
   const asked = once(receiver, 'message')
   const outcome = send(endpoint)
   await asked
+  assert.notEqual(Atomics.wait(answered, 0, 0, 30_000), 'timed-out')
+  // The timer is due as well.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, timeoutMs * 2)
+  now += timeoutMs * 2
   assert.equal((await outcome).kind, 'success')
 })
 
 test('a request that is sent again on a new connection keeps its original deadline', async (t) => {
+  const clock = standingClock(t)
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
-  await send(endpoint)
+  assert.equal((await send(endpoint)).kind, 'success')
   receiver.answer({ delayMs: 200, instead: { do: 'reset' } }, { instead: { do: 'hang' } })
-  assertTimedOut(await send(endpoint))
+  const sent = send(endpoint)
+  await receiver.waitFor(2)
+  clock.pass(200)
+  await receiver.waitFor(3)
+  await endsAfter(timeoutMs - 200, clock, sent)
   assert.equal(receiver.requests.length, 3)
 })

@@ -1,6 +1,8 @@
 // OAuth2 client credentials, of oidc-provider where not said otherwise.
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import type { WebhookTransportOptions } from '../../../src/adapters/webhook/transport.ts'
+import { renewedAfter } from '../../../src/core/login/token-life.ts'
 import type { OAuthLogin, TlsLogin } from '../../../src/forwarder/send/webhook-transport.ts'
 import { freePort } from '../../../src/local/ports.ts'
 import { startOidcProvider, oidcSecret, type OidcProvider } from '../../support/oidc.ts'
@@ -12,9 +14,14 @@ import { openTransport, requestOf, send } from './transport-under-test.ts'
 const bearers = ({ requests }: Receiver) => requests.map(({ headers }) => headers.authorization)
 
 /** An endpoint of a destination that logs in, and what gets its requests. */
-async function open(t: TestContext, oauth: OAuthLogin, tls: TlsLogin | null = null) {
+async function open(
+  t: TestContext,
+  oauth: OAuthLogin,
+  tls: TlsLogin | null = null,
+  options: Partial<WebhookTransportOptions> = {},
+) {
   const receiver = await startReceiver(t)
-  const endpoint = openTransport(t).open({ url: receiver.url, headers: {}, oauth, tls })
+  const endpoint = openTransport(t, options).open({ url: receiver.url, headers: {}, oauth, tls })
   return { receiver, endpoint }
 }
 
@@ -53,10 +60,15 @@ test('URLs of one destination share their token, and other destinations have the
 
 test('the next token is asked for while the present one is used, and no request waits for it', async (t) => {
   const provider = await startOidcProvider(t, { lifetimeSeconds: 2 })
-  const { receiver, endpoint } = await open(t, provider.login)
+  // It stands still, so that the present token does not end while the next one is waited for.
+  let now = 0
+  const { receiver, endpoint } = await open(t, provider.login, null, { steadyNow: () => now })
   assert.equal((await send(endpoint)).kind, 'success')
   const held = Promise.withResolvers<void>()
   provider.hold(held.promise)
+  assert.equal((await send(endpoint)).kind, 'success')
+  assert.equal(provider.asked(), 1)
+  now = 2_000 * renewedAfter
   await until(async () => {
     assert.equal((await send(endpoint)).kind, 'success')
     return provider.asked() === 2
@@ -136,7 +148,9 @@ test('a token that replaced a refused one and was revoked before it was used is 
 test('while no token is to be had nothing is sent; it is asked for again by itself, and not by each request', async (t) => {
   const provider = await startOidcProvider(t)
   await provider.stop()
-  const { receiver, endpoint } = await open(t, provider.login)
+  // It stands still until the provider is there again, and a request has met that there is no token still.
+  let now = 0
+  const { receiver, endpoint } = await open(t, provider.login, null, { steadyNow: () => now })
   const { kind, detail } = await send(endpoint)
   assert.equal(kind, 'no_token')
   assert.match(detail!, /^http:\/\/127\.0\.0\.1:\d+ gives no token: .*ECONNREFUSED/)
@@ -146,6 +160,7 @@ test('while no token is to be had nothing is sent; it is asked for again by itse
   const changed = new Promise<void>((resolve) => login.onChange(resolve))
   await provider.start()
   assert.equal((await send(endpoint)).kind, 'no_token')
+  now += 1_000
   await changed
   assert.deepEqual([login.isReady, login.problem, provider.asked()], [true, null, 1])
   assert.equal((await send(endpoint)).kind, 'success')

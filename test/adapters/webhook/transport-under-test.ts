@@ -25,6 +25,25 @@ export function openTransport(
   return transport
 }
 
+/**
+ * A clock that goes only when the test lets it: no request is timed out because the machine is busy, and one is timed out to
+ * the millisecond. To be called before the transport is opened.
+ */
+export function standingClock(t: TestContext): { pass(ms: number): void } {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  // What ends behind the test has time again.
+  t.after(() => t.mock.timers.reset())
+  // Whole, so that no difference of two times is a fraction off.
+  let now = Math.ceil(performance.now())
+  t.mock.method(performance, 'now', () => now)
+  return {
+    pass(ms) {
+      now += ms
+      t.mock.timers.tick(ms)
+    },
+  }
+}
+
 export function requestOf(text = '{"type":"track"}', secret: string | null = null): SignedRequest {
   const body = Buffer.from(text)
   return {

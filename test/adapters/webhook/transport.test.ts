@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { fieldsIn, keptRequestBytes, keptResponseFieldsBytes } from '../../../src/core/delivery/exchange.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver, type Answer } from '../../support/receivers.ts'
-import { openTransport, requestOf, send } from './transport-under-test.ts'
+import { openTransport, requestOf, send, standingClock } from './transport-under-test.ts'
 
 test('the body is sent unchanged, with our headers first and then the static ones', async (t) => {
   const receiver = await startReceiver(t, { secret: 'geheim' })
@@ -269,13 +269,18 @@ test('of a request that failed is kept what went out, without secrets, and the h
 })
 
 test('what is kept of a request has a bound, and is kept of one without an answer, but not of what was never sent', async (t) => {
+  const clock = standingClock(t)
   const receiver = await startReceiver(t)
-  const transport = openTransport(t, { timeoutMs: 300 })
+  const timeoutMs = 300
+  const transport = openTransport(t, { timeoutMs })
   const value = 'x'.repeat(4_000)
   const withHoles = [{ name: 'X-Long', value: { parts: [{ text: 'call.event' }] } }]
   const endpoint = transport.open({ url: `${receiver.url}?long=${'y'.repeat(500)}`, headers: {}, withHoles })
   receiver.answer({ instead: { do: 'hang' } })
-  const hung = await send(endpoint, { ...requestOf(), filled: [{ hole: 'call.event', value }] })
+  const sent = send(endpoint, { ...requestOf(), filled: [{ hole: 'call.event', value }] })
+  await receiver.waitFor(1)
+  clock.pass(timeoutMs)
+  const hung = await sent
   assert.equal(hung.kind, 'timeout')
   const { url, requestFields, responseFields } = hung.exchange!
   assert.equal(responseFields, null)

@@ -9,7 +9,7 @@ import { createAuthority, selfSigned } from '../../support/secured/certificates.
 import { until } from '../../support/until.ts'
 import { startForwardProxy, type ForwardProxy } from '../../support/forward-proxy.ts'
 import { startRawServer } from './raw-server.ts'
-import { loopback, openTransport, requestOf, send } from './transport-under-test.ts'
+import { loopback, openTransport, requestOf, send, standingClock } from './transport-under-test.ts'
 
 const password = 'p4ss:w%rd'
 const login = `me:${password}`
@@ -182,6 +182,7 @@ const failures: Record<string, [answer: (socket: Socket) => boolean, detail: Reg
 
 for (const [what, [answer, detail]] of Object.entries(failures))
   test(`a proxy that ${what} is the outcome proxy, and nothing gets to the server`, async (t) => {
+    const clock = standingClock(t)
     const authority = await createAuthority(t)
     const receiver = await startReceiver(t, { tls: await authority.issue() })
     const plain = await startReceiver(t)
@@ -190,8 +191,13 @@ for (const [what, [answer, detail]] of Object.entries(failures))
       ...{ ca: authority.ca, timeoutMs },
       wayOut: { proxy: { url: proxy.url, login } },
     })
-    for (const { url } of [receiver, plain]) {
-      const outcome = await send(transport.open({ url, headers: {} }))
+    for (const [index, { url }] of [receiver, plain].entries()) {
+      const sent = send(transport.open({ url, headers: {} }))
+      if (what.startsWith('never ')) {
+        await until(() => proxy.heads.length === index + 1)
+        clock.pass(timeoutMs)
+      }
+      const outcome = await sent
       assert.equal(outcome.kind, 'proxy', JSON.stringify(outcome))
       assert.match(outcome.detail!, detail)
       assert.doesNotMatch(JSON.stringify(outcome), /p4ss|s3cret|cDRzc/)
@@ -211,7 +217,7 @@ test('a proxy that is away, or speaks no TLS where its URL says so, is the outco
     [`https://127.0.0.1:${speaksPlain.port}`, /^the proxy could not be reached: /],
     ['http://proxy.test:3128', /^the proxy could not be reached: .*proxy\.test/],
   ] as const) {
-    const transport = openTransport(t, { wayOut: { proxy: { url, login } }, lookup: gone, timeoutMs })
+    const transport = openTransport(t, { wayOut: { proxy: { url, login } }, lookup: gone })
     const outcome = await send(transport.open({ url: receiver.url, headers: {} }))
     assert.equal(outcome.kind, 'proxy', JSON.stringify(outcome))
     assert.match(outcome.detail!, detail)
@@ -220,6 +226,7 @@ test('a proxy that is away, or speaks no TLS where its URL says so, is the outco
 })
 
 test('what fails behind the answer of the proxy is the server’s failure, as without a proxy', async (t) => {
+  const clock = standingClock(t)
   const authority = await createAuthority(t)
   const proxy = await startForwardProxy(t)
   const untrusted = await startReceiver(t, { tls: await selfSigned() })
@@ -232,11 +239,14 @@ test('what fails behind the answer of the proxy is the server’s failure, as wi
   hanging.answer({ instead: { do: 'hang' } })
   failing.answer({ status: 503 })
   closing.answer({ instead: { do: 'close' } })
-  const transport = openTransport(t, { ...through(proxy), ca: authority.ca, timeoutMs: 1_000, lookup })
+  const transport = openTransport(t, { ...through(proxy), ca: authority.ca, timeoutMs, lookup })
   const kindOf = async (url: string) => (await send(transport.open({ url, headers: {} }))).kind
   assert.equal(await kindOf(untrusted.url), 'tls')
   assert.equal(await kindOf(`https://shop.test:${misnamed.port}/`), 'tls')
-  assert.equal(await kindOf(hanging.url), 'timeout')
+  const hangs = kindOf(hanging.url)
+  await hanging.waitFor(1)
+  clock.pass(timeoutMs)
+  assert.equal(await hangs, 'timeout')
   assert.equal(await kindOf(failing.url), 'status_5xx')
   assert.equal(await kindOf(closing.url), 'network')
   assert.deepEqual([untrusted.requests.length, misnamed.requests.length], [0, 0])
@@ -371,6 +381,7 @@ test('where the proxy cannot connect to the first address of a name it is asked 
 })
 
 test('an address for which the proxy waited in vain comes after the others', async (t) => {
+  const clock = standingClock(t)
   const receiver = await startReceiver(t)
   const proxy = await startForwardProxy(t, { answer: (_socket, authority) => authority.startsWith('[') })
   const transport = openTransport(t, {
@@ -379,7 +390,10 @@ test('an address for which the proxy waited in vain comes after the others', asy
     timeoutMs,
   })
   const endpoint = transport.open({ url: `http://shop.test:${receiver.port}/`, headers: {} })
-  assert.equal((await send(endpoint)).kind, 'proxy')
+  const waits = send(endpoint)
+  await until(() => proxy.heads.length === 1)
+  clock.pass(timeoutMs)
+  assert.equal((await waits).kind, 'proxy')
   assert.equal((await send(endpoint)).kind, 'success')
 })
 
