@@ -135,7 +135,9 @@ test('a forged tally that the committed metadata names is detected', async (t) =
   await codecs.deliveries.ready()
   const read = await deployment.read(topics.deliveries)
   const events = await Promise.all(read.map(({ value }) => codecs.deliveries.decode(value)))
-  const last = events.findLast(({ partition, tally }) => partition === 0 && tally)!
+  const last = events.findLast(
+    ({ topic, partition, tally }) => topic === topics.calls && partition === 0 && tally,
+  )!
   const forged = {
     ...last,
     tally: {

@@ -76,14 +76,13 @@ test('of a batch that is refused only the calls that are not wanted are given up
   })
   await deployment.produce(callsOf(200, 10))
   await until(() => taken.size === 197, 30_000, 'all that is wanted')
-  await deployment.drained()
+  const { ok, faults, destinations } = await settledAudit(deployment)
   const dead = await deployment.deadLetters()
   assert.deepEqual(
     dead.map(({ reason, delivery }) => `${reason} ${delivery?.messageId} ${delivery?.attempts}`).toSorted(),
     ['rejected m-5-u5 1', 'rejected m-77-u7 1', 'rejected m-78-u8 1'],
   )
   assert.equal(Buffer.from(dead[0]!.delivery!.lastResponse!.body!).toString(), 'no such order')
-  const { ok, faults, destinations } = await settledAudit(deployment)
   assert.deepEqual([ok, faults], [true, []])
   assert.equal(destinations.find(({ destinationId }) => destinationId === 'crm')!.delivered, 197)
 })

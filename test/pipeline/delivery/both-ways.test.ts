@@ -108,8 +108,8 @@ test('a receiver may verify the bytes, or the parsed body serialized again', asy
 
   await t.test('retries have the same bytes', async () => {
     receiver.answer({ status: 503 }, {})
-    await deployment.produce([someCall({ messageId: 'again', properties: '{ "n": 1.50 }' })])
     const before = receiver.requests.length
+    await deployment.produce([someCall({ messageId: 'again', properties: '{ "n": 1.50 }' })])
     await receiver.waitFor(before + 2, 30_000)
     const [first, second] = receiver.requests.slice(before)
     assert.deepEqual(first!.body, second!.body)

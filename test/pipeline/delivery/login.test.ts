@@ -3,22 +3,34 @@ import { test } from 'node:test'
 import { newSecret } from '../../../src/operators/settings/secrets.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { connect, counted, dispositions, sampleOf } from '../../support/calls/samples.ts'
-import { deploy, logged, type Deployment } from '../../support/deployment/deployment.ts'
+import {
+  deploy,
+  logged,
+  type Deployment,
+  type RunningForwarder,
+} from '../../support/deployment/deployment.ts'
 import { oidcSecret, startOidcProvider, type OidcProvider } from '../../support/oidc.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { until } from '../../support/until.ts'
 
-const logIn = (
-  { settings, secrets }: Deployment,
+/** Once the forwarder knows. */
+async function logIn(
+  deployment: Deployment,
+  forwarder: RunningForwarder,
   id: string,
   { login: { tokenUrl, clientId, clientSecret, scope } }: OidcProvider,
-) =>
-  settings.execute({
+): Promise<void> {
+  await deployment.settings.execute({
     type: 'update_destination',
     id,
-    login: { oauthClientSecret: newSecret(clientSecret, secrets) },
+    login: { oauthClientSecret: newSecret(clientSecret, deployment.secrets) },
     options: { oauthTokenUrl: tokenUrl, oauthClientId: clientId, oauthScope: scope },
   })
+  await connect(deployment, forwarder, { id: 'marker', urls: ['http://127.0.0.1:1/'] })
+}
+
+const endpointOf = (forwarder: RunningForwarder, id: string) =>
+  [...forwarder.report.endpoints!()].find(({ destinationId }) => destinationId === id)!
 
 test('while the token endpoint is away calls are put off and charged to nobody, and are delivered once it is back', async (t) => {
   const provider = await startOidcProvider(t)
@@ -27,10 +39,7 @@ test('while the token endpoint is away calls are put off and charged to nobody, 
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms' })
   const forwarder = await deployment.forwarder()
   await connect(deployment, forwarder, { id: 'shop', urls: [receiver.url] })
-  const isLoggingIn = () =>
-    [...forwarder.report.endpoints!()].some(({ destinationId }) => destinationId === 'shop')
-  await until(isLoggingIn)
-  await logIn(deployment, 'shop', provider)
+  await logIn(deployment, forwarder, 'shop', provider)
   // More in a row than open a breaker.
   const calls = Array.from({ length: 30 }, (_, index) =>
     someCall({ sourceId: 'shop', messageId: `m-${index}`, userId: `user-${index}` }),
@@ -47,7 +56,7 @@ test('while the token endpoint is away calls are put off and charged to nobody, 
   )
   assert.equal(withoutToken(), 1)
   assert.equal(sampleOf(forwarder, 'postrider_endpoint_breaker_open{destination="shop",url_id="u1"}'), 0)
-  const { breaker, downSince, lastFailure } = [...forwarder.report.endpoints!()][0]!
+  const { breaker, downSince, lastFailure } = endpointOf(forwarder, 'shop')
   assert.equal(breaker, 'closed')
   assert.notEqual(downSince, null, 'the console names it')
   assert.equal(lastFailure!.outcome, 'no_token')
@@ -64,7 +73,7 @@ test('while the token endpoint is away calls are put off and charged to nobody, 
   await logged(forwarder, 'the login works again')
   assert.equal(forwarder.log.filter(({ msg }) => msg.startsWith('the login fails')).length, 1)
   assert.equal(withoutToken(), 0)
-  assert.equal([...forwarder.report.endpoints!()][0]!.downSince, null)
+  assert.equal(endpointOf(forwarder, 'shop').downSince, null)
 
   const records = await Promise.all(
     [deployment.topics.deliveries, deployment.topics.settings].map((topic) => deployment.read(topic)),
@@ -81,7 +90,7 @@ test('a delivery for which there was no token until its window ended is a dead l
   const deployment = await deploy(t, { RETRY_TIERS: '300ms', RETRY_WINDOW: '2s' })
   const forwarder = await deployment.forwarder()
   await connect(deployment, forwarder, { id: 'shop', urls: [receiver.url] })
-  await logIn(deployment, 'shop', provider)
+  await logIn(deployment, forwarder, 'shop', provider)
   await deployment.produce([someCall({ sourceId: 'shop' })])
   await counted(forwarder, dispositions('shop', 'dead_lettered'), 1)
   const [{ reason, delivery }] = (await deployment.deadLetters()) as [

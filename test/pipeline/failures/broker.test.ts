@@ -199,7 +199,8 @@ test('partitions that are added at run time are read from their beginning', asyn
     const ranges = await deployment.ranges(deployment.topics.calls)
     return ranges.length === 5
   })
-  const producer = deployment.kafka.producer()
+  // As that of the deployment: where a broker refuses one partition, all are sent again.
+  const producer = deployment.kafka.producer({ idempotent: true })
   await producer.connect()
   t.after(() => producer.disconnect())
   const added = new NumberedCalls({ ...deployment, producer })

@@ -26,19 +26,23 @@ test('after kill -9 under load, the next process sends exactly what no acknowled
 async function killAndTakeOver(t: TestContext, env: Record<string, string>): Promise<void> {
   const receiver = await startReceiver(t, { secret: 's3cret' })
   receiver.answer(unevenly(200))
-  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms', ...env })
+  const deployment = await deploy(t, env)
   await deployment.destination({ urls: [receiver.url] })
   const calls = new NumberedCalls(deployment)
   await calls.produce(3_000 / deployment.config.partitions.calls)
 
-  const first = await startForwarderProcess(t, deployment)
+  // Soon over once it is killed, and long enough for a process that does not get the CPU for a while.
+  const first = await startForwarderProcess(t, deployment, { env: { SESSION_TIMEOUT: '4s' } })
   await receiver.waitFor(1_200, 30_000)
   await first.kill()
   // What the dead process wrote to its sockets is with the receiver once its connections are closed there.
   await until(() => receiver.openConnections() === 0)
   const sentByFirst = new Set(receiver.requests.map(placeOf))
   const countsOfFirst = countByPlace(receiver.requests)
-  // Its session is not over yet: no other member can have committed.
+  // What it had sent to Kafka has been taken or is refused from now on, and nobody else can have committed.
+  const { admin, config } = deployment
+  const isEmpty = async () => (await admin.describeGroups([config.groupId])).groups[0]!.state === 'Empty'
+  await until(isEmpty, 30_000, 'the end of its session')
   const committed = await committedMap(deployment)
   const open = calls.places.filter((place) => !committed.isFinished(place))
   const lostWork = [...sentByFirst].filter((place) => !committed.isFinished(place))

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { deploy } from '../../support/deployment/deployment.ts'
 import { until } from '../../support/until.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
@@ -39,24 +39,10 @@ function outOfOrder(requests: readonly ReceivedRequest[]): string[] {
   return found
 }
 
-test('with short sessions', async (t) => {
-  const env = { SESSION_TIMEOUT: '2s' }
-
-  await t.test(
-    'while members join and leave under load nothing is lost, and partitions that stay repeat nothing',
-    (t) => joinAndLeave(t, env),
-  )
-  await t.test(
-    'a frozen process sends and publishes nothing of the partitions it lost, and works again',
-    (t) => freeze(t, env),
-  )
-  await t.test('retries in a tier without commits survive rebalances', (t) => waitingRetries(t, env))
-})
-
-async function joinAndLeave(t: TestContext, env: Record<string, string>): Promise<void> {
+test('while members join and leave under load nothing is lost, and partitions that stay repeat nothing', async (t) => {
   const receiver = await startReceiver(t, { secret: 's3cret' })
   receiver.answer(unevenly(60))
-  const deployment = await deploy(t, { ...env, PARTITIONS_CALLS: '6' })
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '6' })
   await deployment.destination({ urls: [receiver.url] })
   const calls = new NumberedCalls(deployment, 5)
   const commits = watchCommits(t, deployment)
@@ -122,9 +108,9 @@ async function joinAndLeave(t: TestContext, env: Record<string, string>): Promis
       [],
     )
   }
-}
+})
 
-async function freeze(t: TestContext, env: Record<string, string>): Promise<void> {
+test('a frozen process sends and publishes nothing of the partitions it lost, and works again', async (t) => {
   const receiver = await startReceiver(t, { secret: 's3cret' })
   const hung = new Set<Place>()
   const answer = unevenly(100)
@@ -135,7 +121,7 @@ async function freeze(t: TestContext, env: Record<string, string>): Promise<void
     hung.add(place)
     return { instead: { do: 'hang' } }
   })
-  const deployment = await deploy(t, env)
+  const deployment = await deploy(t)
   await deployment.destination({ urls: [receiver.url] })
   const calls = new NumberedCalls(deployment)
   const commits = watchCommits(t, deployment)
@@ -144,17 +130,19 @@ async function freeze(t: TestContext, env: Record<string, string>): Promise<void
   // The one that comes later gets the higher partitions, and the same ones again when it comes back: what it still
   // has in its queues would be alive again.
   const second = await startForwarderProcess(t, deployment)
-  const first = await startForwarderProcess(t, deployment)
+  // Over before its requests are, and long enough for a process that does not get the CPU for a while.
+  const first = await startForwarderProcess(t, deployment, { env: { SESSION_TIMEOUT: '4s' } })
   await until(() => second.log().filter(({ msg }) => msg === 'partitions assigned').length >= 4)
   const owners = watchOwners(t, deployment)
   await until(() => owners.members() === 2)
   await calls.produce(1_000)
   await receiver.waitFor(1_000, 60_000)
+  await until(() => hung.size > 0, 60_000, 'a request of its that has no answer')
 
   first.freeze()
   const frozenAt = performance.now()
-  assert.ok(receiver.requests.length < 3_000, 'it still had work when it was frozen')
-  assert.ok(hung.size > 0, 'some of it without an answer')
+  const ofFirst = calls.places.filter((place) => parse(place)[0] >= 2)
+  assert.ok(missing(ofFirst, [receiver]).length > 500, 'it still had work when it was frozen')
   // The other one takes its partitions over once its session is over, and sees everything through.
   await deployment.drained(60_000)
   await owners.stop()
@@ -193,14 +181,15 @@ async function freeze(t: TestContext, env: Record<string, string>): Promise<void
   const notRetried = (place: Place) => !retried.has(place)
   const old = new Set(receiver.requests.slice(0, arrived).map(placeOf))
   const later = receiver.requests.slice(arrived)
-  const again = later.map(placeOf).filter((place) => old.has(place))
-  assert.deepEqual(again.filter(notRetried), [], 'it sent nothing of what it had lost')
+  const again = later.map(placeOf).filter((place) => old.has(place) && notRetried(place))
+  // But for the one request that it was about to write when it froze (docs/architecture.md).
+  assert.ok(again.length <= 1, `it sent what it had lost: ${again.join()}`)
   const repeated = [...countByPlace(later)].filter(([place, count]) => count > 1 && notRetried(place))
   assert.deepEqual(repeated, [])
   await allArrived()
   assert.deepEqual(rewinds(commits.samples), [])
   // A busy receiver can see what the frozen process had sent only after the other one sent it too, and committed it.
-  const explained = new Set([...retried, ...twice])
+  const explained = new Set([...retried, ...twice, ...again])
   const requests = receiver.requests.filter((request) => !explained.has(placeOf(request)))
   assert.deepEqual(repeatedAfterCommit(requests, commits.samples), [])
 
@@ -211,9 +200,9 @@ async function freeze(t: TestContext, env: Record<string, string>): Promise<void
   await deployment.drained()
   await allArrived()
   for (const forwarder of [first, second]) assert.deepEqual(forwarder.stray(), [])
-}
+})
 
-async function waitingRetries(t: TestContext, env: Record<string, string>): Promise<void> {
+test('retries in a tier without commits survive rebalances', async (t) => {
   // Long enough for a slow machine to start one process and end another.
   const tierMs = 15_000
   const receiver = await startReceiver(t)
@@ -223,7 +212,7 @@ async function waitingRetries(t: TestContext, env: Record<string, string>): Prom
     tries.set(place, (tries.get(place) ?? 0) + 1)
     return { status: tries.get(place) === 1 ? 503 : 200 }
   })
-  const deployment = await deploy(t, { ...env, RETRY_TIERS: `${tierMs}ms`, PARTITIONS_RETRY: '4' })
+  const deployment = await deploy(t, { RETRY_TIERS: `${tierMs}ms`, PARTITIONS_RETRY: '4' })
   await deployment.destination({ urls: [receiver.url] })
   const calls = new NumberedCalls(deployment)
   const first = await startForwarderProcess(t, deployment)
@@ -252,4 +241,4 @@ async function waitingRetries(t: TestContext, env: Record<string, string>): Prom
     assert.deepEqual(delivered!.body, failed!.body)
     assert.ok(delivered!.at - failed!.at >= tierMs, `${delivered!.at - failed!.at} ms: too early`)
   }
-}
+})

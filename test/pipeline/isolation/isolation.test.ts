@@ -73,10 +73,10 @@ test('a backlog for a slow but healthy endpoint stays lag, and none of it goes t
 })
 
 test('when one of a user’s ten destinations hangs, the other nine get everything, in order and soon', async (t) => {
-  const count = 300
-  // Long enough for the other nine on a full machine, too.
-  const timeoutMs = 1_000
-  const deployment = await deploy(t, { WEBHOOK_TIMEOUT: `${timeoutMs}ms`, RETRY_TIERS: '1m,2m' })
+  // So few that ten seconds of a user's calls are more than these, also where each takes a sixth of a second.
+  const count = 60
+  // With the default of 5 s for an attempt: on a full machine the other nine may take longer than any shorter one.
+  const deployment = await deploy(t, { RETRY_TIERS: '1m,2m' })
   const forwarder = await deployment.forwarder()
   const hanging = await startReceiver(t)
   hanging.answer({ instead: { do: 'hang' } })
@@ -87,13 +87,12 @@ test('when one of a user’s ten destinations hangs, the other nine get everythi
   }
   const began = Date.now()
   await deployment.produce(sequence(count).map((messageId) => someCall({ sourceId: 'shop', messageId })))
-  await Promise.all(well.map((receiver) => receiver.waitFor(count, 30_000)))
+  // A minute: a time-out of the hanging destination for each call would take five.
+  await Promise.all(well.map((receiver) => receiver.waitFor(count, 60_000)))
   t.diagnostic(`the nine had their ${count} calls after ${Date.now() - began} ms`)
-  // Not one of the hanging destination's time-outs for each call.
-  assert.ok(Date.now() - began < count * timeoutMs * 0.1)
   for (const receiver of well) assert.deepEqual(idsOf(receiver), sequence(count))
 
-  // The hanging one: its own calls one after another, until its breaker opens and the rest is deferred.
+  // The hanging one: its own calls one after another, until so few may wait for it that the rest is deferred.
   await deployment.drained(60_000)
   t.diagnostic(`all were settled after ${Date.now() - began} ms`)
   const kept = await tierRecords(deployment, 'shop')
@@ -105,7 +104,7 @@ test('when one of a user’s ten destinations hangs, the other nine get everythi
     idsOf(hanging),
     sequence(count).filter((id) => attempted.includes(id)),
   )
-  assert.ok(attempted.length < 40, `${attempted.length} attempts at an endpoint that hangs`)
+  assert.ok(attempted.length < 20, `${attempted.length} attempts at an endpoint that hangs`)
   for (let index = 0; index < 9; index++) {
     assert.equal(sampleOf(forwarder, dispositions(`d${index}`, 'delivered')), count)
     assert.deepEqual(await tierRecords(deployment, `d${index}`), [])
@@ -170,11 +169,12 @@ test('an endpoint too slow for its users delays the others for two seconds, and 
 })
 
 test('a user with more than ten seconds of calls for an endpoint has the rest deferred, and delays no other', async (t) => {
-  const count = 1_500
+  // For the slow one more than half a minute, and less than ten seconds for the other one on a busy machine, too.
+  const count = 150
   const deployment = await deploy(t, { RETRY_TIERS: '1m,2m' })
   const forwarder = await deployment.forwarder()
   const [sluggish, fast] = await Promise.all([startReceiver(t), startReceiver(t)])
-  const seen = slow(sluggish, 100)
+  const seen = slow(sluggish, 250)
   await connect(deployment, forwarder, { id: 'shop', urls: [sluggish.url] })
   await connect(deployment, forwarder, { id: 'fast', source: 'shop', urls: [fast.url] })
   const calls = sequence(count).map((messageId) => someCall({ sourceId: 'shop', messageId }))
@@ -186,7 +186,7 @@ test('a user with more than ten seconds of calls for an endpoint has the rest de
   // First attempts of one user at one destination go one after another.
   assert.equal(seen.max, 1)
   t.diagnostic(`${delivered.length} were delivered, ${kept.length} put off`)
-  assert.ok(delivered.length < 250)
+  assert.ok(delivered.length < 100)
   const reasons = samplesOf(forwarder)
   assert.equal(reasons.get('postrider_deferrals_total{destination="shop",reason="busy_key"}'), kept.length)
   assert.ok(!forwarder.log.some(({ msg }) => msg.includes('blocks others')))

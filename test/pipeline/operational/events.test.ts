@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { deliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { startConsole } from '../../support/consoles.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
+import { eventsAreRead } from '../../support/deployment/events-lease.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import {
   fastTimes,
@@ -126,11 +127,16 @@ test('dead letters make one event a window, with their number, and never for the
     headers: [],
   })
   await startConsole(deployment, { operationalEvents: fastTimes })
+  await eventsAreRead(deployment)
   await deployment.forwarder()
-  both.receiver.answer({ status: 400, body: 'no such field' })
+  // All seven fail at once, so that one write has their dead letters, and the window all of them.
+  const haveAllCome = Promise.withResolvers<void>()
+  both.receiver.answer({ status: 400, body: 'no such field', after: haveAllCome.promise })
   await deployment.produce(
     Array.from({ length: 7 }, (_, index) => someCall({ messageId: `m${index}`, userId: `u${index}` })),
   )
+  await both.receiver.waitFor(7)
+  haveAllCome.resolve()
   const { properties } = await ops.event('Deliveries Failed', 'both')
   assert.deepEqual([properties.reason, properties.count], ['rejected', 7])
   assert.deepEqual(properties.lastResponse, { status: 400, detail: 'status 400' })
@@ -168,6 +174,7 @@ test('endpoints that are gone, lost records and finished deletions are reported 
   await deployment.destination({ urls: [receiver.url] })
   const [ops, more] = [await subscribe(t, deployment), await subscribe(t, deployment, 'more')]
   const console = await startConsole(deployment, { operationalEvents: fastTimes })
+  await eventsAreRead(deployment)
   await deployment.forwarder()
   await console.ok(201, 'POST', '/deletions', { userIds: ['u-1', 'u-2'] })
   const { properties } = await ops.event('Deletion Finished', null)
@@ -231,6 +238,7 @@ test('a replay that is finished is an event with its numbers, and one that was c
   const sourceIds = ['shop', 'postrider']
   await deployment.settings.execute({ type: 'update_destination', id: 'crm', sourceIds, headers: [] })
   const console = await startConsole(deployment, { operationalEvents: fastTimes })
+  await eventsAreRead(deployment)
   const cancelled = await startReplay(console, { destinationId: 'crm', rate: 1 })
   await console.ok(200, 'POST', `/replays/${cancelled.id}/cancel`)
   const { id } = await startReplay(console, { destinationId: 'crm', types: ['track'], events: ['Even'] })
@@ -299,6 +307,7 @@ test('violations of a plan make one event a window for an event and path, with t
   await settings.execute({ type: 'update_source', id: 'shop', plan: 'web', planMode: 'block' })
   const ops = await subscribe(t, deployment)
   const console = await startConsole(deployment, { operationalEvents: fastTimes })
+  await eventsAreRead(deployment)
   await deployment.forwarder()
   const wrong = Array.from({ length: 5 }, (_, index) =>
     someCall({ messageId: `w${index}`, event: 'Order Completed', properties: '{"total":"x"}' }),

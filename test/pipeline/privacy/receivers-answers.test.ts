@@ -5,6 +5,7 @@ import { someCall } from '../../support/calls/calls.ts'
 import { startConsole } from '../../support/consoles.ts'
 import { ok } from '../../support/deletions.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
+import { eventsAreRead } from '../../support/deployment/events-lease.ts'
 import { fastTimes, startHeartbeats, subscribe } from '../../support/deployment/operational-events.ts'
 import { startReceiver, type ReceivedRequest } from '../../support/receivers.ts'
 import { until } from '../../support/until.ts'
@@ -38,6 +39,7 @@ test('what a receiver repeats of a call gets into no heartbeat, no ledger record
   await deployment.destination({ id: 'refusing', urls: [refusing.url] })
   const ops = await subscribe(t, deployment)
   await startConsole(deployment, { operationalEvents: fastTimes })
+  await eventsAreRead(deployment)
   const forwarder = await deployment.forwarder()
   startHeartbeats(deployment, 'forwarder-1', forwarder.report)
 

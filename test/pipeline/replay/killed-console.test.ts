@@ -31,6 +31,10 @@ test('with short sessions', async (t) => {
   )
 })
 
+/** Its membership outlasts what consoles take of the machine: where it does not, calls in flight may come twice. */
+const startForwarder = (deployment: Deployment) =>
+  deployment.forwarder({ config: { ...deployment.config, sessionTimeoutMs: 30_000 } })
+
 async function killConsole(t: TestContext, deployment: Deployment, at: string): Promise<void> {
   const console = await startConsoleProcess(t, deployment, at)
   let signal: NodeJS.Signals | 'none' | null = null
@@ -45,7 +49,7 @@ async function killAtEachStep(t: TestContext): Promise<void> {
   const receiver = await startReceiver(t, { secret: 's3cret' })
   await deployment.destination({ id: 'crm', urls: [receiver.url], secret: 's3cret' })
   await settings.execute({ type: 'pause_destination', id: 'crm', pauseId: 'p1', at: Date.now(), until: null })
-  await deployment.forwarder()
+  await startForwarder(deployment)
   const calls = callsOfUsers(1_200, 12)
   await deployment.produce(calls)
   await deployment.drained()
@@ -88,7 +92,7 @@ async function killAmongDeadLetters(t: TestContext): Promise<void> {
   const receiver = await startReceiver(t)
   await deployment.destination({ id: 'crm', urls: [receiver.url] })
   receiver.answer({ status: 400 })
-  await deployment.forwarder()
+  await startForwarder(deployment)
   const calls = callsOfUsers(1_200, 12)
   await deployment.produce(calls)
   const unreadable = Array.from({ length: 5 }, (_, n) => ({ key: `u${n}`, value: `no Avro ${n}` }))

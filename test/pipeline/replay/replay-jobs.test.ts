@@ -65,11 +65,14 @@ test('a replay rests while it is paused, goes on where it was, and a cancelled o
   const { id } = await startReplay(console, { destinationId: 'crm', rate: 60 })
   await receiver.waitFor(50, 60_000)
   await console.ok(200, 'POST', `/replays/${id}/pause`)
-  // Its runner leaves once it has seen that: what was sent by then arrives.
-  await until(async () => {
-    const { sent } = await replayIn(console, id, 'paused')
-    return sent > 0 && receiver.requests.length >= sent
-  }, 30_000)
+  // Its runner leaves once it has seen that, and has noted what was sent by then, which arrives.
+  const { groupId, topicPrefix } = deployment.config
+  const lease = `${groupId}.replay.${topicPrefix}${id}`
+  const hasLeft = async () => (await deployment.admin.describeGroups([lease])).groups[0]!.state === 'Empty'
+  await until(hasLeft, 30_000, 'that the runner leaves')
+  const { sent } = await replayIn(console, id, 'paused')
+  assert.ok(sent >= 50)
+  await receiver.waitFor(sent, 30_000)
   const before = receiver.requests.length
   assert.ok(before < 1_200)
   const second = await startReplay(console, {
@@ -150,7 +153,8 @@ test('a replay waits while its destination is disabled, and says what retention 
   const report = await console.ok(200, 'POST', '/replays/dry-run', { destinationId: 'crm', since: '1h' })
   assert.equal((report.counts as { skipped: number }).skipped, left)
   assert.ok(report.keptSince !== null)
-  const started = await startReplay(console, { destinationId: 'crm', rate: 20 })
+  // So slow that it cannot end before its destination is disabled.
+  const started = await startReplay(console, { destinationId: 'crm', rate: 1 })
   assert.ok(started.keptSince !== null)
   await receiver.waitFor(1, 60_000)
   await deployment.settings.execute({ type: 'disable_destination', id: 'crm' })
@@ -163,6 +167,10 @@ test('a replay waits while its destination is disabled, and says what retention 
     (refused.body.fields as { field: string }[]).map(({ field }) => field),
     ['destinationId', 'only', 'until'],
   )
+  const before = receiver.requests.length
   await deployment.settings.execute({ type: 'enable_destination', id: 'crm' })
-  await replayIn(console, started.id, 'finished')
+  await receiver.waitFor(before + 2, 30_000)
+  await console.ok(200, 'POST', `/replays/${started.id}/cancel`)
+  const rest = await startReplay(console, { destinationId: 'crm' })
+  await replayIn(console, rest.id, 'finished')
 })

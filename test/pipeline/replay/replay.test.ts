@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { withoutScheduled } from '../../support/calls/numbered-calls.ts'
 import { auditOf } from '../../support/audit.ts'
 import { startConsole } from '../../support/consoles.ts'
-import { deploy } from '../../support/deployment/deployment.ts'
+import { deploy, type Deployment, type RunningForwarder } from '../../support/deployment/deployment.ts'
 import { appendErasures, appendSuppressions } from '../../support/erasures.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import {
@@ -16,6 +16,14 @@ import {
   startReplay,
 } from '../../support/replay/replays.ts'
 import { until } from '../../support/until.ts'
+
+/** Resolves once the forwarder works by the settings as they are now. */
+const known = ({ settings }: Deployment, { counts }: RunningForwarder) =>
+  until(
+    () => counts.gauges!.settingsVersion() === settings.state.version,
+    20_000,
+    'that the settings are known',
+  )
 
 test('a new destination gets every earlier call once, in order per user, and no other destination does', async (t) => {
   const deployment = await deploy(t)
@@ -56,10 +64,11 @@ test('a replay sends what the destination is to get of a call, signed', async (t
   const options = { drop: ['properties.n', 'anonymousId'], where: 'call.event == "Even"' }
   await deployment.settings.execute({ type: 'disable_destination', id: 'crm' })
   await deployment.settings.execute({ type: 'update_destination', id: 'crm', options })
-  await deployment.forwarder()
+  const forwarder = await deployment.forwarder()
   await deployment.produce(callsOfUsers(10, 2))
   await deployment.drained()
   await deployment.settings.execute({ type: 'enable_destination', id: 'crm' })
+  await known(deployment, forwarder)
 
   const console = await startConsole(deployment)
   const { id } = await startReplay(console, { destinationId: 'crm' })
@@ -77,8 +86,9 @@ test('what came in while a destination was disabled is sent, under its own id, a
   const other = await startReceiver(t)
   await deployment.destination({ id: 'crm', urls: [receiver.url] })
   await deployment.destination({ id: 'mail', urls: [other.url] })
-  await deployment.forwarder()
+  const forwarder = await deployment.forwarder()
   const phase = async (prefix: string, count: number) => {
+    await known(deployment, forwarder)
     const before = other.requests.length
     await deployment.produce(callsOfUsers(count, 5, prefix))
     await other.waitFor(before + count, 30_000)
@@ -256,7 +266,7 @@ test('erased users stay erased, and what a suppressed one was spared comes only 
   // A forwarder that starts knows of them before it takes work.
   await appendErasures(deployment, { userId: 'u1' })
   await appendSuppressions(deployment, { userId: 'u2' })
-  await deployment.forwarder()
+  const second = await deployment.forwarder()
   await deployment.produce(callsOfUsers(4, 4, 'spared'))
   await receiver.waitFor(3, 30_000)
   await deployment.drained()
@@ -275,6 +285,7 @@ test('erased users stay erased, and what a suppressed one was spared comes only 
   await receiver.waitFor(7, 30_000)
   assert.deepEqual(new Set(idsOf(receiver.requests.slice(3))), new Set(['m0', 'm3', 'm4', 'm7']))
 
+  await second.stop()
   await appendSuppressions(deployment, { userId: 'u2', ends: true })
   await deployment.forwarder()
   // What was there before the destination was is sent now; what came while the user was suppressed is not.

@@ -196,7 +196,8 @@ test('options of a destination', async (t) => {
     'every: calls of one user come in order at each URL, and a slow URL delays no other',
     async (t) => {
       const [slow, quick] = await Promise.all([startReceiver(t), startReceiver(t)])
-      slow.answer({ delayMs: 1_500 }, { status: 200 })
+      const answered = Promise.withResolvers<void>()
+      slow.answer({ after: answered.promise }, { status: 200 })
       await connect(deployment, forwarder, { id: 'lanes', urls: [slow.url, quick.url] })
       await update('lanes', { deliverTo: 'every' })
       const ids = Array.from({ length: 20 }, (_, index) => `m-${index}`)
@@ -206,6 +207,7 @@ test('options of a destination', async (t) => {
         ids.map((id) => `${id}:lanes:u2`),
       )
       assert.equal(slow.requests.length, 1, 'the second waits for the first')
+      answered.resolve()
       assert.deepEqual(
         messages(await slow.waitFor(20)),
         ids.map((id) => `${id}:lanes:u1`),
@@ -220,12 +222,13 @@ test('options of a destination', async (t) => {
     await connect(deployment, forwarder, { id: 'edit', urls: [away.url, stays.url] })
     await update('edit', { deliverTo: 'every' })
     await produce('edit', 'm-1')
-    await counted(forwarder, dispositions('edit', 'retried'), 1)
+    await until(() => sampleOf(forwarder, dispositions('edit', 'retried')) > 0)
     await settings.execute({ type: 'update_destination', id: 'edit', urls: [stays.url, added.url] })
     await counted(forwarder, dispositions('edit', 'skipped'), 1)
     await produce('edit', 'm-2')
     assert.deepEqual(messages(await added.waitFor(1)), ['m-2:edit:u3'])
     assert.deepEqual(messages(await stays.waitFor(2)), ['m-1:edit:u2', 'm-2:edit:u2'])
-    assert.equal(away.requests.length, 1)
+    // It may come due again before the forwarder knows of the change; the drop took no request.
+    assert.equal(away.requests.length, sampleOf(forwarder, dispositions('edit', 'retried')))
   })
 })

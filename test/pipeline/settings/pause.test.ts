@@ -3,8 +3,9 @@ import { test, type TestContext } from 'node:test'
 import { auditOf } from '../../support/audit.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { NumberedCalls, missing, placeOf, readScheduled } from '../../support/calls/numbered-calls.ts'
+import { sampleOf } from '../../support/calls/samples.ts'
 import { startConsole } from '../../support/consoles.ts'
-import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
+import { deploy, type Deployment, type RunningForwarder } from '../../support/deployment/deployment.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
 import { heldPlaces, ledgerFacts, ledgerSums } from '../../support/audit.ts'
 import { startReceiver } from '../../support/receivers.ts'
@@ -22,6 +23,17 @@ const pause = (deployment: Deployment, id = 'crm', until: number | null = null) 
 
 const resume = (deployment: Deployment, id = 'crm') =>
   deployment.settings.execute({ type: 'resume_destination', id, pauseId: null, at: Date.now() })
+
+/** Resolves once they work by the settings as they are now. */
+const known = ({ settings }: Deployment, ...forwarders: RunningForwarder[]) =>
+  until(
+    () => forwarders.every(({ counts }) => counts.gauges!.settingsVersion() === settings.state.version),
+    20_000,
+    'that the settings are known',
+  )
+
+const knowsPause = (forwarder: RunningForwarder) =>
+  until(() => sampleOf(forwarder, 'postrider_destination_paused{destination="crm"}') === 1)
 
 async function balances(deployment: Deployment): Promise<void> {
   const report = await auditOf(deployment)
@@ -64,7 +76,7 @@ test('calls of a paused destination are held, each once, and others of the same 
   await balances(deployment)
   // A call after the pause is sent at once.
   await resume(deployment)
-  await until(() => forwarder.counts.gauges!.settingsVersion() === deployment.settings.state.version)
+  await known(deployment, forwarder)
   await deployment.produce([someCall({ messageId: 'later' })])
   const [first] = await paused.waitFor(1)
   assert.equal(placeOf(first!), 'later')
@@ -75,23 +87,25 @@ test('calls of a paused destination are held, each once, and others of the same 
 
 test('retries that come due during a pause are held, however long it lasts, and not attempted', async (t) => {
   const receiver = await startReceiver(t)
-  receiver.answer({ status: 503 })
-  const deployment = await deploy(t, { RETRY_TIERS: '1s', RETRY_WINDOW: '2s' })
+  // Answered once the pause is known: else its retry could come due before. Its window has room for as long as that may take.
+  const isPaused = Promise.withResolvers<void>()
+  receiver.answer({ status: 503, after: isPaused.promise })
+  const deployment = await deploy(t, { RETRY_TIERS: '1s', RETRY_WINDOW: '6s' })
   await deployment.destination({ urls: [receiver.url] })
   const first = await deployment.forwarder()
   await deployment.produce([someCall({ messageId: 'm-1' })])
-  await receiver.waitFor(1)
+  const [attempt] = await receiver.waitFor(1)
+  await pause(deployment)
+  await knowsPause(first)
+  isPaused.resolve()
   await deployment.drained()
   await first.stop()
-  await pause(deployment)
   // By the time that the next one takes it up, its window has ended.
-  const seen = receiver.requests.length
-  const scheduledAt = Date.now()
-  await until(() => Date.now() - scheduledAt > 2_500)
+  await until(() => Date.now() - attempt!.at > 6_500)
   const second = await deployment.forwarder()
   const tier = deployment.topics.retry('1s')
   await until(async () => (await heldPlaces(deployment, 'crm', tier)).length === 1)
-  assert.equal(receiver.requests.length, seen)
+  assert.equal(receiver.requests.length, 1)
   assert.deepEqual(await deployment.deadLetters(), [])
   await balances(deployment)
   await second.stop()
@@ -99,8 +113,9 @@ test('retries that come due during a pause are held, however long it lasts, and 
 
 test('a full queue is held when the pause comes; what is on the wire ends, and its retry is held when due', async (t) => {
   const [receiver, other] = await Promise.all([startReceiver(t), startReceiver(t)])
-  // The first ones stay on the wire until well after the pause, and fail then.
-  receiver.answer({ status: 503, delayMs: 1_500 })
+  // The first ones stay on the wire until the pause is known, and fail then.
+  const isPaused = Promise.withResolvers<void>()
+  receiver.answer({ status: 503, after: isPaused.promise })
   const deployment = await deploy(t, { MAX_IN_FLIGHT_PER_ENDPOINT: '4', RETRY_TIERS: '300ms,600ms' })
   await deployment.destination({ urls: [receiver.url] })
   await deployment.destination({ id: 'other', urls: [other.url] })
@@ -109,6 +124,8 @@ test('a full queue is held when the pause comes; what is on the wire ends, and i
   await calls.produce(50)
   await receiver.waitFor(4)
   await pause(deployment)
+  await knowsPause(forwarder)
+  isPaused.resolve()
   await deployment.drained()
   await until(async () => {
     const { crm } = await ledgerSums(deployment)
@@ -184,17 +201,20 @@ test('a pause with an end ends by itself, also where the forwarder was started d
   const receiver = await startReceiver(t)
   const deployment = await deploy(t)
   await deployment.destination({ urls: [receiver.url] })
-  const ends = Date.now() + 6_000
-  await pause(deployment, 'crm', ends)
-  const [one, two] = [await deployment.forwarder(), await deployment.forwarder()]
+  // Its end comes near once the call is held, however long that takes.
+  await pause(deployment, 'crm', Date.now() + 3_600_000)
+  const one = await deployment.forwarder()
   await deployment.produce([someCall({ messageId: 'during' })])
   await deployment.drained()
   assert.deepEqual((await ledgerSums(deployment)).crm!.counts, { held: 1 })
+  const ends = Date.now() + 4_000
+  await pause(deployment, 'crm', ends)
+  const two = await deployment.forwarder()
   await until(() => deployment.settings.state.destinations.get('crm')!.pause === null, 15_000)
   const [ended] = deployment.settings.state.destinations.get('crm')!.endedPauses
   assert.ok(ended!.endedAt >= ends, 'not before its time')
   const { version } = deployment.settings.state
-  await until(() => [one, two].every(({ counts }) => counts.gauges!.settingsVersion() === version))
+  await known(deployment, one, two)
   await deployment.produce([someCall({ messageId: 'after' })])
   await receiver.waitFor(1)
   assert.deepEqual(receiver.requests.map(placeOf), ['after'])
