@@ -365,6 +365,7 @@ test('a create with an Idempotency-Key is done once across consoles and restarts
   assert.equal((await three.call('POST', '/destinations', otherSecret)).status, 422)
   const vip = { headers, json: { id: 'vip', name: 'VIP', sourceId: 'shop' } }
   for (const _ of [1, 2]) assert.equal((await three.call('POST', '/audiences', vip)).status, 201)
+  await deployment.settings.catchUp()
   assert.equal(deployment.settings.state.sources.size, 1)
 })
 
@@ -425,6 +426,7 @@ test('a sample call reports each URL, and a change through the API takes effect 
     json: { ...draft, id: 'crm', urls: [{ url: 'nowhere' }] },
   })
   assert.deepEqual([refused.status, ...fieldsOf(refused.body)], [400, 'id', 'urls'], refused.text)
+  await deployment.settings.catchUp()
   assert.equal(deployment.settings.state.version, version)
   assert.ok(!JSON.stringify([shown, sent]).includes('s3cret'))
 

@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePort, isPortFree } from '../../../src/local/ports.ts'
+import { isPortFree } from '../../../src/local/ports.ts'
 import { isAlive } from '../../../src/local/state-folder.ts'
 import { makeCheckout, type Checkout, type Running } from '../../support/deployment/checkout.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
 import { runHere, type CommandResult } from '../../support/deployment/program-here.ts'
 import { until } from '../../support/until.ts'
-import { devEnv, devReady as ready, ownPorts } from '../../support/deployment/dev-run.ts'
+import { devEnv, devReady as ready, ownPort, ownPorts } from '../../support/deployment/dev-run.ts'
 
 async function pidOf(checkout: Checkout, server: 'kafka' | 'registry'): Promise<number> {
   const text = await readFile(join(checkout.folder, '.postrider', server, 'process.json'), 'utf8')
@@ -42,7 +42,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
   await t.test('a command in a second terminal finds it without any setting', async () => {
     const produce = checkout.start(['produce', '--source', 'demo'], {}, hello('From elsewhere'))
     assert.equal(await produce.ended, 0, produce.written())
-    await first.writes('From elsewhere', 10_000)
+    await first.writes('From elsewhere')
     assert.match(first.written(), /track {5}me {9}From elsewhere {4} signature verified\n/)
     const list = checkout.start(['sources', 'list', '--json'])
     assert.equal(await list.ended, 0)
@@ -80,7 +80,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
       }
       const answer = await fetch(url!, { method: 'POST', headers, body: body! })
       assert.equal(await answer.text(), '{"success":true}')
-      await first.writes('track     me         Hello              signature verified\n', 10_000)
+      await first.writes('track     me         Hello              signature verified\n')
 
       const [, read] = /\n {2}export ADMIN_TOKEN=\$\((.*)\)\n/.exec(first.written())!
       const token = spawnSync('sh', ['-c', read!], { cwd: checkout.folder, encoding: 'utf8' }).stdout.trim()
@@ -100,7 +100,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
       const options = { cwd: join(import.meta.dirname, '..', '..', '..'), encoding: 'utf8' } as const
       const node = spawnSync(process.execPath, ['--input-type=module', '-e', script!], options)
       assert.equal(node.stderr, '')
-      await first.writes('track     me         Hello from Node    signature verified\n', 10_000)
+      await first.writes('track     me         Hello from Node    signature verified\n')
     },
   )
 
@@ -124,13 +124,13 @@ test('dev starts everything, shows verified samples once, keeps its state and le
   })
 
   await t.test('the next run continues with the same state; its receiver may use another port', async () => {
-    const moved = await freePort(ports)
+    const moved = await ownPort(ports)
     const second = checkout.start(['dev'], { ...env, DEV_RECEIVER_PORT: String(moved) })
     await second.writes(ready)
     assert.doesNotMatch(second.written(), /sample calls|signature/)
     const produce = checkout.start(['produce', '--source', 'demo'], {}, hello('Second run'))
     assert.equal(await produce.ended, 0, produce.written())
-    await second.writes('Second run', 10_000)
+    await second.writes('Second run')
     assert.match(second.written(), /Second run .*signature verified\n/)
     assert.match(await devEnv(checkout), new RegExp(`^DEV_RECEIVER_PORT=${moved}$`, 'm'))
 

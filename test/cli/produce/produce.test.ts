@@ -20,6 +20,9 @@ async function decoded(rig: CommandRig, records: readonly TopicRecord[]): Promis
   return read
 }
 
+/** The start of a process is in it. */
+const startsWithinMs = 60_000
+
 async function isSetUp(rig: CommandRig): Promise<void> {
   const { status, stderr } = await rig.run('', 'setup')
   assert.equal(status, 0, stderr)
@@ -145,7 +148,7 @@ test('a line from a slow pipe is in Kafka at once, and SIGINT reports how far it
   await isSetUp(rig)
   const command = rig.start('produce', '--source', 'shop')
   command.process.stdin.write('{"type":"identify","userId":"u-1"}\n')
-  await until(async () => (await rig.records('analytics.calls')).length === 1, 15_000)
+  await until(async () => (await rig.records('analytics.calls')).length === 1, startsWithinMs)
   command.process.kill('SIGINT')
   const { status, stdout, stderr } = await command.ended
   assert.equal(status, 130, stderr)
@@ -188,7 +191,7 @@ test('when Kafka becomes unavailable, the error says from which line to continue
   await isSetUp(rig)
   const command = rig.start('produce', '--source', 'shop')
   command.process.stdin.write('{"type":"identify","userId":"u-1"}\n{"type":"identify","userId":"u-2"}\n')
-  await until(async () => (await rig.records('analytics.calls')).length === 2, 15_000)
+  await until(async () => (await rig.records('analytics.calls')).length === 2, startsWithinMs)
   await own.kill()
   command.process.stdin.end('\n{"type":"identify","userId":"u-3"}\n')
   const { status, stderr } = await command.ended
