@@ -57,6 +57,8 @@ test('the page around every page', async (t) => {
     const watched = await openPage(t, url, '/destinations', { token: String(token) })
     const { page } = watched
     await page.waitForSelector(visible('Destinations'))
+    // The page asks again by itself, which would end the session before the click: from here on it gets no answer.
+    await page.route(/\/(overview\/destinations|problems)\?(?!limit=0)/, () => {})
     await console.ok(200, 'POST', '/tokens/eyes/revoke')
     await page.getByRole('link', { name: 'Overview' }).click()
     await page.getByText('Your session has ended').waitFor()
@@ -83,6 +85,7 @@ test('the page around every page', async (t) => {
       await page.goBack()
       await page.waitForSelector(visible('Overview'))
       await page.reload()
+      await page.waitForSelector(visible('Overview'))
       await tabTo(page, 'Skip to the content')
       await page.keyboard.press('Enter')
       assert.equal(await page.evaluate('document.activeElement.id'), 'content')
@@ -245,7 +248,8 @@ test('the page around every page', async (t) => {
     await page.getByRole('link', { name: 'Audit' }).click()
     await page.getByRole('button', { name: 'Try again' }).waitFor()
     assert.ok(await page.getByRole('link', { name: 'Destinations' }).isVisible(), 'the page stays')
+    // A page asks again for what it does not get, until it is closed.
+    await page.close()
     watched.expectFaults(/ERR_INTERNET_DISCONNECTED/)
-    await watched.context.setOffline(false)
   })
 })

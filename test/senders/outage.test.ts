@@ -12,7 +12,7 @@ import { readPage } from '../support/docs.ts'
 import { parseExposition } from '../support/exposition.ts'
 import { needed } from '../support/ops/tools.ts'
 import { createAuthority } from '../support/secured/certificates.ts'
-import { frontAddress, startFront } from '../support/senders/front.ts'
+import { ownAddress, startFront } from '../support/senders/front.ts'
 import { callsOfSdk, runSdk } from '../support/senders/node-sdks.ts'
 import { senders, started, toolsOf, trusting } from '../support/senders/programs.ts'
 import type { Watched } from '../support/senders/watched.ts'
@@ -77,11 +77,13 @@ function acceptedFrom({ counts }: RunningCollector, source: string): number {
 // One collector and one minute for all of them.
 test('a collector is away for a minute', { concurrency: true }, async (t) => {
   const deployment = await deploy(t, { TRUSTED_PROXIES: '127.0.0.1/32' })
-  const before = await startCollector(deployment, { host: frontAddress })
+  const address = ownAddress()
+  const before = await startCollector(deployment, { host: address })
   const { url, port } = before
   const authority = await createAuthority(t)
   // Where TLS ends, for what speaks nothing else.
-  const front = await startFront(t, before, { tls: await authority.issue({ addresses: [frontAddress] }) })
+  const tls = await authority.issue({ addresses: [address] })
+  const front = await startFront(t, before, { tls, address })
   const opened = await openPages(t, deployment, front.host)
 
   await Promise.all([before.stop(), front.close()])
@@ -116,7 +118,7 @@ test('a collector is away for a minute', { concurrency: true }, async (t) => {
   const back = Promise.all([delay(awayMs), ...givenUp]).then(async () => {
     const at = Date.now()
     const config = { ...deployment.config, collectorPort: port }
-    const collector = await startCollector(deployment, { host: frontAddress, config })
+    const collector = await startCollector(deployment, { host: address, config })
     await front.open()
     return { at, collector }
   })

@@ -8,7 +8,7 @@ import { codeBlocks, readPage } from '../support/docs.ts'
 import { needed } from '../support/ops/tools.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { createAuthority } from '../support/secured/certificates.ts'
-import { startFront, type Front, type Refusal } from '../support/senders/front.ts'
+import { ownAddress, startFront, type Front, type Refusal } from '../support/senders/front.ts'
 import { senders, started, toolsOf, trusting, type Sender } from '../support/senders/programs.ts'
 import type { Watched } from '../support/senders/watched.ts'
 import { until } from '../support/until.ts'
@@ -45,8 +45,9 @@ async function underTest(t: TestContext, sender: Sender, { isEnabled = true, ...
   if (!isEnabled) await deployment.settings.execute({ type: 'disable_source', id: source })
   const collector = await startCollector(deployment)
   const authority = sender.isForApps ? await createAuthority(t) : null
-  const tls = await authority?.issue({ addresses: ['127.0.0.2'] })
-  const front = await startFront(t, collector, { tls, ...given })
+  const address = ownAddress()
+  const tls = await authority?.issue({ addresses: [address] })
+  const front = await startFront(t, collector, { tls, address, ...given })
   const program = await started(t, sender, {
     COLLECTOR: tls ? front.host : `http://${front.host}`,
     WRITE_KEY: given.writeKey ?? `key-of-${source}`,

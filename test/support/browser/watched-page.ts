@@ -158,16 +158,20 @@ const tooWide = `[
     .map((frame) => frame.ariaLabel),
 ]`
 
-/** Presses Tab until what has the focus has this name, as a person without a mouse would. */
+/**
+ * Presses Tab until what has the focus has this name, as a person without a mouse would. A page may be on its way still: it is
+ * gone round for ten seconds at least.
+ */
 export async function tabTo(page: Page, name: string | RegExp): Promise<void> {
   const seen: string[] = []
-  for (let count = 0; count < 200; count++) {
+  const until = performance.now() + 10_000
+  for (let count = 0; count < 200 || performance.now() < until; count++) {
     await page.keyboard.press('Tab')
     const found = (await page.evaluate(nameOfFocus)) as string
     if (typeof name === 'string' ? found === name : name.test(found)) return
     seen.push(found)
   }
-  assert.fail(`Tab does not reach ${name}; it reaches ${seen.join(' | ')}`)
+  assert.fail(`Tab does not reach ${name}; it reaches ${[...new Set(seen)].join(' | ')}`)
 }
 
 const nameOfFocus = `(() => {

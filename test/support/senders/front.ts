@@ -19,7 +19,7 @@ export interface Refusal {
 }
 
 export interface Front {
-  /** `127.0.0.2:<port>` */
+  /** `<address>:<port>` */
   host: string
   port: number
   /** The status of each request with calls, in order. */
@@ -31,8 +31,14 @@ export interface Front {
   close(): Promise<void>
 }
 
-/** An address at which nothing else of this machine connects or listens: a port of it stays free while nobody listens. */
-export const frontAddress = '127.0.0.2'
+let addresses = 0
+
+/**
+ * Another one each time, of 127.0.0.0/8, at which nothing else of this machine connects or listens: a port of it stays free
+ * while nobody listens.
+ */
+export const ownAddress = (): string =>
+  [127, 64 + ((process.pid >> 8) & 127), process.pid & 255, 1 + (addresses++ % 254)].join('.')
 
 /** What stands between senders and a collector. Each of `refusals` answers one request with calls; then it passes them on. */
 export async function startFront(
@@ -42,7 +48,8 @@ export async function startFront(
     tls,
     refusals = [],
     isAway = false,
-  }: { tls?: ServerCertificate | undefined; refusals?: Refusal[]; isAway?: boolean },
+    address = ownAddress(),
+  }: { tls?: ServerCertificate | undefined; refusals?: Refusal[]; isAway?: boolean; address?: string },
 ): Promise<Front> {
   const waiting = [...refusals]
   const answers: number[] = []
@@ -85,7 +92,7 @@ export async function startFront(
   }
   const server = tls ? createHttpsServer({ ...tls }, onRequest) : createHttpServer(onRequest)
   const listen = async (port: number) => {
-    server.listen(port, frontAddress)
+    server.listen(port, address)
     await once(server, 'listening')
     return (server.address() as { port: number }).port
   }
@@ -102,7 +109,7 @@ export async function startFront(
   const port = await listen(0)
   if (isAway) await close()
   return {
-    host: `${frontAddress}:${port}`,
+    host: `${address}:${port}`,
     port,
     answers,
     accepted,
