@@ -107,7 +107,7 @@ test('while Kafka is dead or frozen no call that could be lost is acknowledged, 
     await more()
     await kafka.kill()
     await until(() => collector.problem() !== null, 10_000, 'a problem')
-    // Behind this answer nothing is under way any more that Kafka took before it died.
+    // Behind this answer nothing is on its way any more that Kafka took before it died.
     assert.equal((await post(collector, '/v1/track', track('dead'))).status, 503)
     const whileDead = count()
     for (let n = 0; n < 20; n++)

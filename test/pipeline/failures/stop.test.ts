@@ -56,7 +56,7 @@ test('on SIGTERM under load, requests on the wire end and are committed, and the
 
 test('on SIGTERM, last-moment failures are published before the process ends', async (t) => {
   const receiver = await startReceiver(t)
-  // Once all are on the wire: so many failures in a row would have the rest put off before they were sent.
+  // Once all are on the wire: that number of failures in a row would have the rest put off before they were sent.
   const { promise: stopping, resolve: fail } = Promise.withResolvers<void>()
   receiver.answer({ status: 503, after: stopping })
   const deployment = await deploy(t, { RETRY_TIERS: '1h' })

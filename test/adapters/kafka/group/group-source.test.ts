@@ -77,7 +77,7 @@ test('a member whose commits are refused for good says so and joins again', asyn
     () => /^Kafka has refused commits for \d+ s$/.test(source.trouble() ?? ''),
     'readiness to say so',
   )
-  // A group may join anew for other reasons, too, as long as it is young.
+  // A young group may join once more for other reasons, too.
   const before = joined
   await commitUntil(() => joined > before, 'another join')
 })
