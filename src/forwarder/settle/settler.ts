@@ -557,7 +557,7 @@ function outcomesOf({ outcomes, destination }: ActiveDelivery): readonly RoundOu
 }
 
 const notAttempted = ({ timesScheduled }: Delivery): string =>
-  `it was put off ${timesScheduled} times: its endpoint took nothing, and answered too slowly for an attempt of each call`
+  `it was put off ${timesScheduled} times: its endpoint took nothing, it answered too slowly for an attempt of each call, or its destination was at its limit`
 
 const keyBytes = (key: string | null): Uint8Array | null => (key === null ? null : ownBytes(key, 'latin1'))
 

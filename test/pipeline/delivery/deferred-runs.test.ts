@@ -281,5 +281,8 @@ test('an endpoint that hangs is not asked for each call: what is given up untrie
   await counted(forwarder, dispositions('crm', 'dead_lettered'), 600, 60_000)
   const untried = (await deployment.deadLetters()).filter(({ reason }) => reason === 'not_attempted')
   assert.ok(untried.length > 300, `${untried.length} were not tried`)
-  assert.match(untried[0]!.detail!, /^it was put off [1-9]\d* times: its endpoint took nothing/)
+  assert.match(
+    untried[0]!.detail!,
+    /^it was put off [1-9]\d* times: its endpoint took nothing, .*, or its destination was at its limit$/,
+  )
 })
