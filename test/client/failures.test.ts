@@ -58,16 +58,12 @@ test('Retry-After is honoured', async (t) => {
 })
 
 test('an attempt without an answer ends at the timeout, and the next one delivers', async (t) => {
-  // Time passes only where this test lets it: the next one has as long as it needs.
-  t.mock.timers.enable({ apis: ['setTimeout'] })
   const collector = await collectorDouble(t)
   collector.answer('hang')
-  const client = clientOf(t, collector, { timeout: 200 })
+  // The next attempt gets its answer within that, too, also on a busy machine.
+  const client = clientOf(t, collector, { timeout: 2_000 })
   const ids = trackSome(client, 20)
-  const flushed = client.flush()
-  await collector.received(1)
-  t.mock.timers.tick(200)
-  await flushed
+  await client.flush()
   assert.deepEqual([...collector.taken.keys()], ids)
   assert.equal(collector.requests.length, 2)
 })
