@@ -114,11 +114,15 @@ export class AccessCheck {
     return { caller, answer: null }
   }
 
-  /** As `admit`, once more where the token may have been made a moment ago, at another console. */
+  /**
+   * As `admit`, once more where the token may have been made a moment ago, at another console. Where that cannot be known,
+   * no session ends.
+   */
   async admitLater(operation: Operation | null, request: AskingRequest): Promise<AccessDecision> {
     const decision = this.admit(operation, request)
     if (decision.answer === null || !decision.mayBeNew) return decision
-    const hasLooked = await this.#options.lookAgain().catch(() => false)
+    const hasLooked = await this.#options.lookAgain().catch(() => null)
+    if (hasLooked === null) return { answer: tokenRefused('unknown'), caller: null, refused: 'unknown' }
     return hasLooked ? this.admit(operation, request) : decision
   }
 

@@ -81,16 +81,17 @@ test('a token that was made a moment ago at another console is looked for before
   }
   assert.equal(looks, 2, 'what is known waits for nothing')
 
-  // Nothing is found, or cannot be: refused as ever. What no console made is not looked for.
-  const found = [
-    () => Promise.resolve(true),
-    () => Promise.resolve(false),
-    () => Promise.reject(new Error('away')),
+  // Nothing is found: refused as ever. Where it cannot be known, it can be asked again. What no console made is not looked for.
+  const found: [() => Promise<boolean>, number][] = [
+    [() => Promise.resolve(true), 401],
+    [() => Promise.resolve(false), 401],
+    [() => Promise.reject(new Error('away')), 503],
   ]
-  for (const lookAgain of found)
+  for (const [lookAgain, status] of found)
     for (const way of ways) {
-      const decision = await consoleWith(new Map(), lookAgain).admitLater(null, asks(way))
-      assert.equal(decision.answer?.status, 401)
+      const { answer } = await consoleWith(new Map(), lookAgain).admitLater(null, asks(way))
+      assert.equal(answer?.status, status)
+      assert.equal(answer?.headers?.['Set-Cookie'] !== undefined, status === 401 && 'cookie' in way)
     }
   const never = consoleWith(new Map([['ci', { ...kept, revokedAt: 1 }]]), () => assert.fail('it looked'))
   for (const way of [{ authorization: 'Bearer guess' }, { cookie }, {}])
