@@ -163,9 +163,11 @@ test('the client’s own tests of failures and flushing hold for the package, on
       logLevel: 'silent',
     })
   for (const { name, skip, path } of nodes) {
-    await t.test(name, { skip }, async () => {
+    await t.test(name, { skip }, async ({ signal }) => {
       for (const file of ['failures.mjs', 'flushing.mjs']) {
-        const { stdout } = await run(path, [file], { cwd: project, env: { PATH: '' } }).catch(
+        // A test that hangs ends with this one.
+        const options = { cwd: project, env: { PATH: '' }, signal, killSignal: 'SIGKILL' as const }
+        const { stdout } = await run(path, [file], options).catch(
           (error: unknown) => error as { stdout: string },
         )
         assert.match(stdout, /^(?:#|ℹ) pass [1-9]\d*$/m, stdout)
