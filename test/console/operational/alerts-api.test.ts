@@ -3,24 +3,12 @@ import { test } from 'node:test'
 import type { Config } from '../../../src/config/config.ts'
 import { deliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { startConsole } from '../../support/consoles.ts'
-import { deploy, unlessMoving, type Deployment } from '../../support/deployment/deployment.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { eventsAreRead } from '../../support/deployment/events-lease.ts'
 import { fastTimes } from '../../support/deployment/operational-events.ts'
 import { mailLogin, startMailServer } from '../../support/mail-server.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { until } from '../../support/until.ts'
-
-/**
- * A first console reads from the ends that the topics have once it holds the lease of operational events, a while after it
- * takes requests: what was before is none of its events.
- */
-async function readsEvents({ admin, config, topics }: Deployment): Promise<void> {
-  const group = { groupId: `${config.groupId}.events`, topics: [topics.settings, topics.deliveries] }
-  const hasCommitted = async () => {
-    const found = await unlessMoving(() => admin.fetchOffsets(group))
-    return found?.every(({ partitions }) => partitions.every(({ offset }) => Number(offset) >= 0)) ?? false
-  }
-  await until(hasCommitted, 60_000, 'that the console reads what makes operational events')
-}
 
 type Answers = { succeeded: boolean; answers: { to: string; status: number | null; answer: string }[] }
 
@@ -92,7 +80,7 @@ test('an alert is tested before it is saved, and then gets operational events in
 
   await deployment.forwarder()
   await deployment.codecs.deliveries.ready()
-  await readsEvents(deployment)
+  await eventsAreRead(deployment)
   const lost = deliveryEvent('lost', Date.now(), {
     ...{ topic: deployment.topics.calls, partition: 1, firstOffset: 5, lastOffset: 9 },
   })
@@ -144,7 +132,7 @@ test('a console with a mail server mails operational events, also those of while
   assert.equal(answered.succeeded, true)
   assert.match(server.mails[0]!, /^Subject: \[Postrider\] Test/m)
 
-  await readsEvents(deployment)
+  await eventsAreRead(deployment)
   await server.goAway()
   await deployment.destination({ urls: ['http://127.0.0.1:9/'] })
   const pause = { type: 'pause_destination', id: 'crm', pauseId: 'p1', at: Date.now(), until: null } as const
@@ -190,7 +178,7 @@ test('alerts by mail are made, tested, changed and removed, each with its own ad
   assert.equal(disabled.enabled, false)
   await console.ok(200, 'PATCH', '/alerts/mail/mail', { to: ['lead@example.com'] })
   assert.equal((await console.call('PATCH', '/alerts/mail/none', { json: { enabled: true } })).status, 404)
-  await readsEvents(deployment)
+  await eventsAreRead(deployment)
   server.recipients.length = 0
   await deployment.destination({ urls: ['http://127.0.0.1:9/'] })
   const pause = { type: 'pause_destination', id: 'crm', pauseId: 'p1', at: Date.now(), until: null } as const

@@ -6,10 +6,10 @@ import { until } from '../until.ts'
  * the lease, which may be long after it takes work: what happened before makes no event.
  */
 export function eventsAreRead({ admin, config, topics }: Deployment): Promise<void> {
-  const asked = { groupId: `${config.groupId}.events`, topics: [topics.settings] }
+  const asked = { groupId: `${config.groupId}.events`, topics: [topics.settings, topics.deliveries] }
   const hasBegun = async () => {
     const found = await unlessMoving(() => admin.fetchOffsets(asked))
-    return found?.[0]?.partitions.some(({ offset }) => offset !== '-1') ?? false
+    return found?.every(({ partitions }) => partitions.every(({ offset }) => Number(offset) >= 0)) ?? false
   }
-  return until(hasBegun, 30_000, 'that operational events are read')
+  return until(hasBegun, 60_000, 'that operational events are read')
 }
