@@ -120,7 +120,7 @@ export class GroupLease {
     }
   }
 
-  /** Throws `conflict` once another one may hold it. */
+  /** Throws `conflict` once another one may hold it, and after the release. */
   check(): void {
     if (this.#lost === null && performance.now() - this.#aliveAt < (this.#sessionMs * 2) / 3) return
     throw new PostriderError(
@@ -164,6 +164,7 @@ export class GroupLease {
 
   async release(): Promise<void> {
     this.#isReleased = true
+    this.#lost ??= 'it gave it back'
     await within(closingMs, this.#consumer.disconnect()).catch(() => {})
   }
 

@@ -143,6 +143,7 @@ test('what its holder commits is there, also while others ask for the lease; aft
   }
   await asked
   await lease.release()
+  assert.throws(() => lease.check(), { code: 'conflict' })
   await assert.rejects(commit(offset + 1), { code: 'conflict' })
   assert.deepEqual(await committed(), [String(offset), `m${offset}`])
 })
