@@ -80,15 +80,11 @@ class Content {
     return next
   }
 
-  *entries(): Generator<{ key: string; value: Content }> {
-    if (this.last === null) return
-    yield* this.last.before.entries()
-    yield this.last
-  }
-
-  hasElement(value: Content): boolean {
-    for (let at = this.last; at !== null; at = at.before.last) if (at.value === value) return true
-    return false
+  /** In their order. Of one call there can be a hundred thousand: neither the stack nor the time may grow with each. */
+  entries(): { key: string; value: Content }[] {
+    const entries = []
+    for (let at = this.last; at !== null; at = at.before.last) entries.push(at)
+    return entries.reverse()
   }
 }
 
@@ -147,9 +143,12 @@ export class CallShapes {
   #arrayOf(value: readonly unknown[], depth: number): Content {
     if (depth === maxDepth) return cutArray
     let content = this.#array
+    const seen = new Set<Content>()
     for (const element of value) {
       const each = this.#contentOf(element, depth + 1)
-      if (!content.hasElement(each)) content = content.with('', each, this.#count)
+      if (seen.has(each)) continue
+      seen.add(each)
+      content = content.with('', each, this.#count)
     }
     return content
   }

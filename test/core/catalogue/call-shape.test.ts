@@ -173,6 +173,10 @@ test('what goes too deep, or is too much, is left out and counted', () => {
     JSON.stringify(Object.fromEntries(Array.from({ length: 400 }, (_, at) => [`k${at}`, at]))),
   )
   assert.deepEqual([wide.fields.length, wide.omitted], [maxFields, 101])
+  // More than a stack has frames.
+  const keys = Array.from({ length: 100_000 }, (_, at) => [`k${at}`, at])
+  const wider = shapeOf(JSON.stringify(Object.fromEntries(keys)))
+  assert.deepEqual([wider.fields.length, wider.omitted], [maxFields, 99_701])
   const long = shapeOf(JSON.stringify({ ['y'.repeat(90)]: { ['z'.repeat(90)]: { more: 1 } }, short: 1 }))
   assert.deepEqual([long.fields.length, long.omitted], [4, 1])
   const hostile = `${'['.repeat(16_000)}${']'.repeat(16_000)}`
