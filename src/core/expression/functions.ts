@@ -12,7 +12,7 @@ import {
   type Run,
 } from './evaluation.ts'
 import { jsonOf } from './json-text.ts'
-import { formatTimestamp } from '../timestamp.ts'
+import { formatTimestamp, parseTimestamp } from '../timestamp.ts'
 
 /** Longer texts are no number, time or duration. */
 const maxConvertedLength = 100
@@ -68,7 +68,7 @@ export const conversions: Record<Conversion, (value: unknown, run: Run) => unkno
   timestamp(value) {
     if (typeof value === 'bigint') return timeOf(Number(value) * 1_000)
     if (typeof value !== 'string') return null
-    return value.length < 20 || value.length > 30 ? invalidTime : timeOf(new Date(value).getTime())
+    return value.length < 20 || value.length > 30 ? invalidTime : timeOf(parseTimestamp(value) ?? NaN)
   },
   duration: (value) => (typeof value === 'string' ? durationOf(value) : null),
   json: (value, run) => jsonOf(value, run),

@@ -344,3 +344,19 @@ test('property: where the library says true or false of a call, so does this', (
   t.diagnostic(`${agreed} of them`)
   assert.ok(agreed > 200)
 })
+
+test('a time without a zone is in UTC, whatever the zone of the process', (t) => {
+  const { TZ } = process.env
+  t.after(() => {
+    if (TZ === undefined) delete process.env.TZ
+    else process.env.TZ = TZ
+  })
+  const call = someCall({ properties: '{"x":"2026-07-01T10:00:00.123456"}' })
+  for (const zone of ['America/New_York', 'Asia/Tokyo', 'UTC']) {
+    process.env.TZ = zone
+    const time = (text: string) => verdictOf(`timestamp(call.properties.x) == timestamp("${text}")`, call)
+    assert.deepEqual([time('2026-07-01T10:00:00.123Z'), time('2026-07-01T12:00:00.123+02:00')], [true, true], zone)
+  }
+  const words = someCall({ properties: '{"x":"January 1, 2026 10:00:00"}' })
+  assert.match(String(verdictOf('timestamp(call.properties.x) < call.timestamp', words)), /^invalid_timestamp/)
+})
