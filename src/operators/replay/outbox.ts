@@ -24,6 +24,8 @@ const batchesPerSecond = 5
 /** Of the replays' topic: what the forwarders have not finished yet. A pause or a cancellation leaves no more than that. */
 export const maxReplayLag = 20_000
 const lookAgainMs = 200
+/** With a rate, what a batch may make up for: timers are late. Time in which nothing was sent is not saved up. */
+const lateMs = 50
 /** How often progress is noted: a crash repeats what was sent since. */
 const commitEveryMs = 500
 
@@ -62,8 +64,8 @@ export class ReplayOutbox {
   /** How many more the topic takes before its lag is looked at again. */
   #room = 0
   #committedAt = performance.now()
-  readonly #startedAt = performance.now()
-  #sent = 0
+  /** With a rate: when the next batch may be sent. */
+  #dueAt = 0
 
   constructor(parts: OutboxParts) {
     this.#parts = parts
@@ -127,9 +129,9 @@ export class ReplayOutbox {
     await turn()
     if (batch.length > 0) {
       await this.#waitForRoom(batch.length)
+      this.#dueAt = this.#dueAfter(batch.length)
       const refused = await topic.append(batch.map(({ record }) => record))
       this.#room -= batch.length
-      this.#sent += batch.length
       for (const { kind, of } of batch.filter(({ record }) => refused.includes(record))) {
         of.totals[kind]--
         of.totals.refused++
@@ -181,11 +183,18 @@ export class ReplayOutbox {
     }
   }
 
+  /** When the next batch may follow one that is sent now. */
+  #dueAfter(records: number): number {
+    const { rate } = this.#parts.job
+    if (rate === null) return 0
+    const now = performance.now()
+    return (now - this.#dueAt < lateMs ? this.#dueAt : now) + (records / rate) * 1_000
+  }
+
   async #keepRate(): Promise<void> {
-    const { job, turn, signal } = this.#parts
-    if (job.rate === null) return
+    const { turn, signal } = this.#parts
     for (;;) {
-      const dueMs = this.#startedAt + (this.#sent / job.rate) * 1_000 - performance.now()
+      const dueMs = this.#dueAt - performance.now()
       if (dueMs <= 0) return
       await pause(Math.min(dueMs, 1_000), signal)
       await turn()

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { ReplayOutbox } from '../../../src/operators/replay/outbox.ts'
 import { maxHeldRunning, maxRunning, ReplayRunner } from '../../../src/operators/replay/runner.ts'
-import type { LedgerFollower, ReplayRig } from '../../../src/operators/replay/rig.ts'
+import type { LedgerFollower, ReplayedRecord, ReplayRig } from '../../../src/operators/replay/rig.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
 import { evolve } from '../../../src/core/settings/events.ts'
 import { initialSettings } from '../../../src/core/settings/settings.ts'
 import { topicNames } from '../../../src/core/topics.ts'
-import { quickTime, timeNow } from '../../support/quick-time.ts'
+import { quickTime, timeNow, timePasses } from '../../support/quick-time.ts'
 import { until } from '../../support/until.ts'
 
 /** Replays whose runner begins them; none of them comes to an end. */
@@ -179,4 +180,37 @@ test('the replays of many pauses run at once, and leave its place to one that so
   await until(() => runs.begun.length >= maxHeldRunning + 1, 600_000)
   assert.equal(runs.begun.length, maxHeldRunning + 1)
   assert.ok(runs.begun.includes('asked'))
+})
+
+test('a replay with a rate sends no more than that in any second, also after minutes in which it found nothing', async (t) => {
+  quickTime(t)
+  const sent: { at: number; records: number }[] = []
+  const outbox = new ReplayOutbox({
+    job: { rate: 50 },
+    topic: {
+      append: async ({ length }) => {
+        sent.push({ at: timeNow(), records: length })
+        return []
+      },
+      lag: async () => 0,
+      close() {},
+    },
+    lease: { check() {}, commit: async () => {}, release: async () => {} },
+    before: [],
+    turn: async () => {},
+    signal: new AbortController().signal,
+  })
+  const record = { delivery: { body: Buffer.alloc(0) } } as unknown as ReplayedRecord
+  for (let offset = 0; offset < 500; offset++) {
+    if (offset % 250 === 0) timePasses(180_000)
+    outbox.add({ topic: 'calls', partition: 0 }, 'failed', record)
+    if (outbox.isFull) await outbox.flush()
+  }
+  const inSecondFrom = (begin: number) =>
+    sent.reduce((sum, { at, records }) => sum + (at >= begin && at < begin + 1_000 ? records : 0), 0)
+  assert.equal(Math.max(...sent.map(({ at }) => inSecondFrom(at))), 50)
+  assert.equal(
+    sent.reduce((sum, { records }) => sum + records, 0),
+    500,
+  )
 })
