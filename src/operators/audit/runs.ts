@@ -137,8 +137,8 @@ export class AuditRuns {
       return wasSent && failure ? failure.identity : null
     } catch (error) {
       this.#options.log.warn(`no operational event was sent for an audit: ${messageOf(error)}`)
-      // An end that could not be sent is sent after the next audit.
-      return failure ? null : before
+      // The end of what was reported before is sent after another audit.
+      return before
     }
   }
 }

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AuditSource } from '../../../src/operators/audit/audit.ts'
 import { AuditRuns, verdictView, type AuditVerdict } from '../../../src/operators/audit/runs.ts'
+import { encodeFinished, withTally } from '../../../src/core/offsets/offset-runs.ts'
+import type { OperationalEvent } from '../../../src/core/operational/operational-event.ts'
 
 /** An audit that has read 3 of 10 tallies, and reads no further until it is let on. */
 function waitingAudit() {
@@ -81,4 +83,52 @@ test('of very many destinations a verdict shows those out of balance and the lar
     [4_999_950_000, 4_999_949_999, 1],
   )
   assert.deepEqual([view.faults.length, view.faultCount], [1_000, 5_000])
+})
+
+test('the end of what was reported is sent, also where what another audit found could not be', async () => {
+  const partitions = [0, 1].map((partition) => ({
+    ...{ topic: 'calls', partition, group: 'g', position: 3, low: 0 },
+    metadata: withTally(encodeFinished(3, []), `t${partition}`),
+  }))
+  let gone: number | null = null
+  const source = {
+    snapshot: async () => ({ partitions, isTier: () => false, retriesKeptSince: 0, deadLettersKeptSince: 0 }),
+    async tallies(_: unknown, each: Parameters<AuditSource['tallies']>[1]) {
+      const found = { predecessor: null, group: 'g', start: 0, position: 3, before: [], finished: [0, 3] }
+      const rest = { lost: [], records: 3, owner: 'o', earlier: [], counts: [], held: [] }
+      for (const place of partitions) each(place, { id: `t${place.partition}`, ...found, ...rest }, 0)
+    },
+    async calls(_: unknown, __: unknown, each: Parameters<AuditSource['calls']>[2]) {
+      for (const place of partitions)
+        for (let offset = 0; offset < 3; offset++) if (place.partition !== gone) each(place, offset)
+    },
+    retries: async () => {},
+    deadLetters: async () => {},
+  } as unknown as AuditSource
+  const sent: OperationalEvent['name'][] = []
+  let isAway = false
+  let kept: { at: number; report: string } | null = null
+  const runs = new AuditRuns({
+    source: () => source,
+    newKeySet: () => ({ add: () => true, close() {} }),
+    store: { lastAudit: () => kept, keepAudit: (at, report) => (kept = { at, report }) },
+    async sendEvent({ name }) {
+      if (isAway) throw new Error('no broker answers')
+      sent.push(name)
+      return true
+    },
+    log: { warn() {} },
+    now: () => 1_000,
+  })
+  const found = async (partition: number | null) => {
+    gone = partition
+    return (await runs.run(everything)).report.ok
+  }
+  assert.equal(await found(null), true)
+  assert.equal(await found(0), false)
+  isAway = true
+  assert.equal(await found(1), false)
+  isAway = false
+  assert.equal(await found(null), true)
+  assert.deepEqual(sent, ['Audit Failed', 'Problem Ended'])
 })
