@@ -112,24 +112,27 @@ export function openWaiting(
     )
     return firstOf(found, most, isTooMuch, signal)
   }
-  /** What is due first of what was found. */
+  /** What is due first of what was found, without what a deletion covers. */
   const firstOf = async (
     found: readonly Waiting[],
     most: number,
     isCut: boolean,
     signal: AbortSignal,
-    isErased: (owner: ErasableCall) => boolean = () => false,
   ): Promise<WaitingCalls> => {
+    // After the records: users erased before they were read are known then.
+    const erasures = await erased(signal)
+    const shown = found.filter(({ owner }) => owner === null || !erasures.covers(owner))
     const chosen: (Waiting & { place: Place | null })[] = []
-    for (const waiting of found.toSorted((a, b) => a.dueAt - b.dueAt)) {
+    for (const waiting of shown.toSorted((a, b) => a.dueAt - b.dueAt)) {
       if (chosen.length >= most) break
       for (const place of waiting.run ? placesIn(waiting.run) : [null]) {
         if (chosen.length >= most) break
         chosen.push({ ...waiting, place })
       }
     }
-    const total = found.reduce((sum, { run }) => sum + (run ? countOf(run) : 1), 0)
-    return { calls: await named(chosen, signal, isErased), isCut: isCut || total > most }
+    const total = shown.reduce((sum, { run }) => sum + (run ? countOf(run) : 1), 0)
+    const calls = await named(chosen, signal, (owner) => erasures.covers(owner))
+    return { calls, isCut: isCut || total > most }
   }
   const held = async (
     destinationId: string,
@@ -159,11 +162,8 @@ export function openWaiting(
       },
       signal,
     )
-    // After the records: users erased before they were read are known then.
-    const erasures = await erased(signal)
-    const shown = [...found.values()].filter(({ owner }) => owner === null || !erasures.covers(owner))
     const isCut = ranges.some((range) => range.isCut)
-    return firstOf(shown, most, isCut, signal, (owner) => erasures.covers(owner))
+    return firstOf([...found.values()], most, isCut, signal)
   }
   /** A run says only where its calls lie. */
   const named = async (

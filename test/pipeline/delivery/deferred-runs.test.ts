@@ -162,6 +162,12 @@ test('a user who is erased while calls are put off gets none of them, and all ot
   const deletes = (await Promise.all(copied)).filter((each) => !isRun(each) && each.type === 'delete')
   assert.equal(deletes.length, 1, 'its deletion request follows each delete by itself')
   await appendErasures(deployment, { sourceId: 'crm', userId: 'u-30' })
+  const console = await startConsole(deployment)
+  const listed = (await console.ok(200, 'GET', '/destinations/crm/calls?step=waiting')) as {
+    data: { messageId: string }[]
+  }
+  const shown = new Set(listed.data.map(({ messageId }) => messageId))
+  assert.ok(!shown.has('m-30') && shown.has('m-31') && shown.has('m-29'))
   receiver.answer({ status: 200 })
   const before = receiver.requests.length
   const second = await deployment.forwarder()
