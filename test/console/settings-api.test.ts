@@ -227,6 +227,7 @@ test('all faults are named by field, and change nothing', async (t) => {
       ['urls.0.url', 'types.0', 'sharedSecret'],
     ],
     ['POST', '/destinations', json({ ...crm, standardWebhooks: true }), 400, ['standardWebhooks']],
+    ['POST', '/destinations', json({ ...crm, oauthClientSecret: '' }), 400, ['oauthClientSecret']],
     ['POST', '/destinations/none/test', {}, 404, []],
     ['POST', '/audiences', json({ id: 'v', name: '!!', sourceId: 'no' }), 400, ['name', 'sourceId']],
     ['POST', '/replays', json({}), 400, ['destinationId']],

@@ -55,7 +55,7 @@ export function loginEdit(given: GivenLogin, { newSecret }: Sealer, now: number)
     const text = texts[name]
     if (text === undefined) continue
     const known = certificates[name]
-    edit[name] = text && { ...newSecret(text), ...(known && { certificates: known }) }
+    edit[name] = text === null ? null : { ...newSecret(text), ...(known && { certificates: known }) }
   }
   return Object.keys(edit).length > 0 ? (edit as { clientCert?: NewCertificates | null }) : undefined
 }

@@ -174,6 +174,8 @@ test('OAuth2 is set as a whole, used by test, hidden by a dry run, exported by a
   const secret = ['--oauth-client-secret-file', secretFile]
   await fails(/a token URL needs a client id; a token URL needs a client secret/, ...url)
   await fails(/a token URL is needed for what else is set of OAuth2/, ...id, ...secret)
+  const nothing = ['--oauth-client-secret-file', await fileOf('empty.txt', '\n')]
+  await fails(/the OAuth2 client secret is 0 bytes long, 1-1024 are allowed/, ...url, ...id, ...nothing)
   await fails(/the token URL is not an absolute URL/, '--oauth-token-url', 'id.test', ...id, ...secret)
   const all = [...url, ...id, ...secret, '--oauth-scope', 'calls']
   await fails(/OAuth2 makes the Authorization header/, ...all, '--header', '1:authorization: Basic YTpi')
