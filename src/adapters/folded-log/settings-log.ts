@@ -24,7 +24,7 @@ import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import { within } from '../kafka/waiting.ts'
 import { FoldedLog, type FoldedLogOptions } from './folded-log.ts'
 import { SettingsFollower, type SettingsLogCounts } from './settings-follower.ts'
-import { skipFields, toFields, type SettingsEventFields, type SettingsReader } from './settings-record.ts'
+import { readEntry, skipFields, toFields, type SettingsEventFields, type SettingsReader } from './settings-record.ts'
 
 /** Settings events to and from bytes. A registry that is away: an error with `canRetry`. */
 export interface SettingsCodec extends SettingsReader {
@@ -248,6 +248,9 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
     const commandId = commandIdOf(randomUUID(), request)
     await codec.ready()
     const value = await codec.encode(toFields({ commandId, expectedVersion, at: now(), event, actor }))
+    // Once it is in the log, nothing can change any more. The rules should not let it come to this.
+    const entry = readEntry(value, codec)
+    if (entry.kind === 'unreadable') throw new Error(`the change would be ${entry.reason}`)
     if (value.length > maxEventBytes)
       throw new PostriderError(
         'usage',

@@ -249,6 +249,18 @@ test('secrets are encrypted in the topic, and every process with the key can dec
   )
 })
 
+test('an event that no version could read is not written, whatever the rules have let pass', async (t) => {
+  const rig = await makeRig(t)
+  const settings = await rig.open()
+  const enabled = 'a bug' as unknown as boolean
+  await assert.rejects(
+    settings.execute({ type: 'create_source', id: 'shop', name: 'Shop', writeKey: 'k', enabled }),
+    /the change would be an event "source_created" with a field that this version cannot read/,
+  )
+  await settings.execute({ type: 'create_source', id: 'shop', name: 'Shop', writeKey: 'k', enabled: true })
+  assert.equal(settings.state.version, 1)
+})
+
 test('all readers ignore the same garbage, and none of them stops', async (t) => {
   const rig = await makeRig(t)
   const running = await rig.open()
