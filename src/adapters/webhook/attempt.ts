@@ -18,6 +18,8 @@ import { failureOf, wasClosedUnderneath, NotHttp, ResponseTooLong, type Response
 /** Of a token (RFC 6750, 3.1). */
 const refusedStatus = 401
 
+const mayNotGoAfterToken = 'the token was refused (401), and the request may not be sent again'
+
 /** The part of an endpoint that its attempts use. */
 export interface AttemptOwner {
   readonly timeoutMs: number
@@ -52,7 +54,7 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   readonly expiresAt: number
   /** Null before the first start, and for an attempt that never gets one. */
   connection: Connection | null = null
-  /** Within `send()`: a failure this early waits for the next microtask. */
+  /** Within `send()` or `begin()`: a failure this early waits for the next microtask. */
   starting = false
   /** The deadline has passed, and taken the attempt off the list of deadlines. */
   expired = false
@@ -105,16 +107,26 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     return this.#status >= 500
   }
 
-  /** The request is written unless it is not wanted any more. What was written before cannot be withdrawn. */
+  /** The request is written unless it is not wanted any more. What was written before cannot be withdrawn: it fails. */
   begin(): boolean {
-    if (!this.#wasWritten && this.#sink.withdraw?.()) {
-      this.#settled = true
-      this.#owner.finish(this, false)
+    if (this.#wasWritten) {
+      if (this.#sink.mayStillGo?.() === false) {
+        this.#mayNotGoAgain()
+        return false
+      }
+    } else if (this.#sink.withdraw?.()) {
+      this.drop()
       return false
     }
     this.#written = true
     this.#wasWritten = true
     return true
+  }
+
+  /** Nothing of it is written, and it has no outcome. */
+  drop(): void {
+    this.#settled = true
+    this.#owner.finish(this, false)
   }
 
   onFirstByte(): void {
@@ -222,7 +234,7 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     }
     if (!this.#owner.mayLogInAgain(token)) return false
     if (this.#sink.sendAgain?.('token') === false) {
-      this.fail('no_token', 'the token was refused (401), and the request may not be sent again')
+      this.fail('no_token', mayNotGoAfterToken)
       return true
     }
     this.#isLoggedInAgain = true
@@ -236,6 +248,14 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     this.#fields = null
     this.#owner.logInAgain(this, reusable)
     return true
+  }
+
+  /** The caller still holds the connection, so nothing ends at once. */
+  #mayNotGoAgain(): void {
+    this.starting = true
+    if (this.#isLoggedInAgain) this.fail('no_token', mayNotGoAfterToken)
+    else this.fail('network', 'its connection ended, and the request may not be sent again')
+    this.starting = false
   }
 
   #settleByStatus(reusable: boolean): void {

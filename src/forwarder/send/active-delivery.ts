@@ -171,4 +171,8 @@ export class Attempt implements AttemptSink {
   sendAgain(why: SentAgainFor): boolean {
     return this.endpoint.sendAgain(this, why)
   }
+
+  mayStillGo(): boolean {
+    return this.endpoint.mayStillGo([this])
+  }
 }

@@ -32,6 +32,10 @@ export class AttemptBatch implements AttemptSink {
   sendAgain(why: SentAgainFor): boolean {
     return this.#endpoint.sendBatchAgain(this, why)
   }
+
+  mayStillGo(): boolean {
+    return this.#endpoint.mayStillGo(this.attempts)
+  }
 }
 
 /** What was removed from an endpoint's queue: what goes out, and what does not, in its order. */

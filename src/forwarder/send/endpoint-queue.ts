@@ -441,15 +441,20 @@ export class EndpointQueue implements Deferring, SlotUser {
    * fails if it may not go again.
    */
   sendAgain(attempt: Attempt, why: SentAgainFor): boolean {
-    if (this.#dispatcher.verdict(attempt) !== 'send') return false
+    if (!this.mayStillGo([attempt])) return false
     if (why === 'connection') this.#parts.reports.sentAgain(this)
     return true
   }
 
   sendBatchAgain({ attempts }: AttemptBatch, why: SentAgainFor): boolean {
-    if (attempts.some((attempt) => this.#dispatcher.verdict(attempt) !== 'send')) return false
+    if (!this.mayStillGo(attempts)) return false
     if (why === 'connection') this.#parts.reports.sentAgain(this)
     return true
+  }
+
+  /** It is about to go out once more: it may have to fail after all. */
+  mayStillGo(attempts: readonly Attempt[]): boolean {
+    return attempts.every((attempt) => this.#dispatcher.verdict(attempt) === 'send')
   }
 
   #notSent(attempt: Attempt): void {

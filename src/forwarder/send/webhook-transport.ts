@@ -17,6 +17,11 @@ export interface AttemptSink {
    * sends it once more, as the same attempt; false makes it a failed one. The same of one whose token was refused.
    */
   sendAgain?(why: SentAgainFor): boolean
+  /**
+   * Called when such a request is about to be written once more: false makes it a failed attempt after all. Its connection
+   * or its token may have taken seconds, and a pause or another owner have come meanwhile.
+   */
+  mayStillGo?(): boolean
   /** A part of the body of an answer below 300: a window on memory that the next read writes over. */
   onBody?(chunk: Buffer): void
 }

@@ -130,6 +130,24 @@ test('a refused request is not sent again where it may not go, and is no failure
   assert.equal(receiver.requests.length, 1)
 })
 
+test('a refused request that may not go any more by the time its new token is there is not sent', async (t) => {
+  const provider = await startOidcProvider(t)
+  const { receiver, endpoint } = await open(t, provider.login)
+  assert.equal((await send(endpoint)).kind, 'success')
+  const held = Promise.withResolvers<void>()
+  provider.hold(held.promise)
+  receiver.answer({ status: 401 }, { status: 200 })
+  let may = true
+  const outcome = new Promise<{ kind: string }>((resolve) =>
+    endpoint.send(requestOf(), { onOutcome: resolve, sendAgain: () => may, mayStillGo: () => may }),
+  )
+  await until(() => provider.asked() === 2, 10_000, 'that another token is asked for')
+  may = false
+  held.resolve()
+  assert.equal((await outcome).kind, 'no_token')
+  assert.equal(receiver.requests.length, 2)
+})
+
 test('a token that replaced a refused one and was revoked before it was used is replaced, too', async (t) => {
   const provider = await startOidcProvider(t)
   const { receiver, endpoint } = await open(t, provider.login)

@@ -65,3 +65,23 @@ for (const again of [true, false]) {
     assert.equal(receiver.requests.length, again ? 3 : 2)
   })
 }
+
+test('what was written may go out once more only if it still may when its new connection is there', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  await send(endpoint)
+  receiver.answer({ instead: { do: 'reset' } }, {})
+  const asked: string[] = []
+  const outcome = await new Promise<Outcome>((resolve) => {
+    endpoint.send(requestOf(), {
+      onOutcome: resolve,
+      withdraw: () => false,
+      sendAgain: () => asked.push('decided') > 0,
+      // Its destination was paused meanwhile.
+      mayStillGo: () => asked.push('about to be written') < 0,
+    })
+  })
+  assert.deepEqual([outcome.kind, asked], ['network', ['decided', 'about to be written']])
+  assert.equal(receiver.requests.length, 2)
+  assert.equal((await send(endpoint)).kind, 'success')
+})
