@@ -1,5 +1,5 @@
 import { isTooSlow, type Deferral, type RetryPolicy } from '../../core/delivery/disposition.ts'
-import { isAboutSender, type Outcome } from '../../core/delivery/outcome.ts'
+import { canRetry, isAboutSender, type Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace, type RecentOutcomes } from '../../core/pacing/endpoint-pace.ts'
 import { soonMs } from '../../core/pacing/own-attempts.ts'
@@ -109,11 +109,11 @@ export class EndpointQueue implements Deferring, SlotUser {
     return this.admission.isAtRest && this.inFlight === 0 && this.breaker.phase === 'closed'
   }
 
-  /** Nothing is queued: work that came now would be sent now. */
+  /** Nothing is queued: work that came now would be sent now, or have its token asked for, which nothing else does. */
   get isIdle(): boolean {
     const now = steadyClock.now()
     const isFree = this.queued === 0 && this.#target !== null && this.#pace.mayStart(this.inFlight, now)
-    return isFree && this.#target?.client.login?.isReady !== false && !this.isLimited(now)
+    return isFree && this.loginProblem === null && !this.isLimited(now)
   }
 
   get waiters(): Set<AssignedPartition> {
@@ -299,11 +299,7 @@ export class EndpointQueue implements Deferring, SlotUser {
         this.#attempts.shift()
         this.#dispatcher.deferred(attempt, overBudget)
       } else {
-        const { login } = this.#target.client
-        if (login && !login.isReady) {
-          login.begin()
-          return
-        }
+        if (this.#waitsForToken()) return
         const limit = this.#destinationLimit
         if (limit !== null && !limit.allows(this, now)) return
         if (!this.#dispatcher.slots.take(this)) return
@@ -314,6 +310,14 @@ export class EndpointQueue implements Deferring, SlotUser {
     }
   }
 
+  /** It has no token yet: one is asked for, and what is queued goes on when it is there, or none is to be had. */
+  #waitsForToken(): boolean {
+    const login = this.#target?.client.login
+    if (!login || login.isReady) return false
+    login.begin()
+    return true
+  }
+
   #pumpBatches(batches: Batches, now: number): void {
     while (this.queued > 0 && this.#target !== null && this.#pace.mayStart(this.inFlight, now)) {
       // A probe waits for nobody: what would go with it is deferred.
@@ -322,6 +326,7 @@ export class EndpointQueue implements Deferring, SlotUser {
         batches.wakeWhenDue(this.#attempts, now, () => this.pump(steadyClock.now()))
         return
       }
+      if (this.#waitsForToken()) return
       if (this.#destinationLimit !== null && !this.#destinationLimit.allows(this, now)) return
       if (!this.#dispatcher.slots.take(this)) return
       const { attempts, ended } = batches.take(
@@ -483,7 +488,7 @@ export class EndpointQueue implements Deferring, SlotUser {
 
   /**
    * Where it was refused, it is sent again in halves, until the call is found that is not wanted: that one alone is
-   * refused for good. A refusal of whoever sends is one of all its calls.
+   * refused for good. A refusal of whoever sends is one of all its calls, and so is one that is worth another try as it is.
    */
   batchEnded(batch: AttemptBatch, outcome: Outcome): void {
     const { attempts } = batch
@@ -493,7 +498,8 @@ export class EndpointQueue implements Deferring, SlotUser {
       attempts.every(({ active }) => active.wasAttempted),
     )
     this.#batches!.ended(batch)
-    if (outcome.kind !== 'status_4xx' || attempts.length === 1 || isAboutSender(outcome)) {
+    const isOfOneCall = outcome.kind === 'status_4xx' && !isAboutSender(outcome) && !canRetry(outcome)
+    if (!isOfOneCall || attempts.length === 1) {
       this.#dispatcher.endedTogether(attempts, this, outcome)
       return
     }

@@ -1,13 +1,14 @@
 // Calls that go to one endpoint in one request: `--batch`.
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { defaultBreakerLimits } from '../../../src/core/pacing/breaker.ts'
 import type { BatchTerms } from '../../../src/core/shape/batch.ts'
 import type { DestinationRuntime } from '../../../src/forwarder/plan/destination-runtime.ts'
 import { batchKey } from '../../../src/forwarder/plan/destination-runtime.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
-import { Engine, nothingHeld } from '../fakes.ts'
+import { Engine, FakeClient, FakeLogin, nothingHeld } from '../fakes.ts'
 
 /** A clock that the test moves, with its timers. */
 function clock(t: TestContext) {
@@ -136,6 +137,34 @@ test('a batch that is refused for its login is refused as a whole: no request is
     assert.deepEqual([client.sent.length, engine.refusedBatches], [1, []])
     assert.deepEqual(engine.held(), nothingHeld)
   }
+})
+
+test('a batch that is worth another try as it is comes back as a whole: no request is made in halves', () => {
+  for (const status of [408, 425]) {
+    const { engine, crm, client } = batched({ size: 8 })
+    for (let index = 1; index <= 8; index++) engine.admit(`u${index}`, crm)
+    client.answer('status_4xx', undefined, { status })
+    assert.deepEqual([client.sent.length, engine.refusedBatches, engine.settled.length], [1, [], 8])
+    assert.deepEqual(engine.held(), nothingHeld)
+  }
+})
+
+test('a batch waits for the token of its request, and is put off without an attempt where there is none', async () => {
+  const engine = new Engine()
+  const { crm } = batched({}, engine)
+  const [endpoint] = crm.endpoints
+  const client = new FakeClient()
+  const login = (client.login = new FakeLogin())
+  endpoint!.use({ webhook: { url: 'with a login', headers: {} }, client })
+  for (const id of ['a', 'b', 'c']) engine.admit(id, crm)
+  assert.ok(login.begun > 0)
+  assert.deepEqual([client.sent, endpoint!.inFlight], [[], 0])
+  login.become('https://id.test answers 503')
+  while (endpoint!.queued > 0) await turn()
+  assert.deepEqual([engine.settled.length, engine.deferrals, engine.attempted], [3, Array(3).fill('no_token'), []])
+  login.become(null)
+  for (const id of ['d', 'e', 'f']) engine.admit(id, crm)
+  assert.deepEqual(client.sent, [batchKey(['d', 'e', 'f'])])
 })
 
 test('an endpoint that is gone, or that redirects, is asked once', () => {

@@ -714,6 +714,18 @@ test('an exception while recording an attempt fails only that delivery', () => {
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
+test('an endpoint whose token is not there yet would take work, and one that gets none would not', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  const [endpoint] = crm.endpoints
+  const client = new FakeClient()
+  const login = (client.login = new FakeLogin())
+  endpoint!.use({ webhook: { url: 'with a login', headers: {} }, client })
+  assert.equal(endpoint!.isIdle, true)
+  login.become('https://id.test answers 503')
+  assert.equal(endpoint!.isIdle, false)
+})
+
 test('deliveries wait for a token that is asked for, are deferred while none is to be had, and go once there is one', async () => {
   const engine = new Engine({ inFlight: 2 })
   const crm = engine.destination('crm')

@@ -12,6 +12,7 @@ import { Slots } from '../../../src/forwarder/send/slots.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
 import {
   FakeClient,
+  FakeLogin,
   FakeOwner,
   noMetrics,
   noOrder,
@@ -241,6 +242,17 @@ test('an endpoint that blocks work of an idle one sheds after 2 s, not before, a
   assert.ok(well.sent.length > 0, 'what was held back goes out')
   assert.ok(deferred().length > 100)
   assert.ok(deferred().every((delivery) => delivery.destination.id === 'slow' && delivery.attempts === 0))
+})
+
+test('an endpoint that blocks work of one whose token was not asked for yet sheds as well', (t) => {
+  const { clients, endpointsOf, fetch, takeAll, pass } = world(t, ['slow', 'well'])
+  const login = (clients.get('well')!.login = new FakeLogin())
+  fetch('slow', 200)
+  fetch('well', 5)
+  takeAll()
+  pass(limitMs + 250)
+  assert.equal(endpointsOf('slow')[0]!.admission.isShedding, true)
+  assert.ok(login.begun > 0)
 })
 
 test('an endpoint that hangs never blocks the others: when its queue is full, it sheds at once', (t) => {
