@@ -1,6 +1,7 @@
 // In-memory stand-ins for the forwarder's ports. Whatever talks to a real Kafka or a real receiver is tested under
 // test/pipeline and test/faults.
 import { defaultBreakerLimits, type BreakerLimits } from '../../src/core/pacing/breaker.ts'
+import type { Unrenderable } from '../../src/core/shape/text-template.ts'
 import type { DeferralReason, RetryPolicy } from '../../src/core/delivery/disposition.ts'
 import type { PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { Outcome } from '../../src/core/delivery/outcome.ts'
@@ -162,6 +163,13 @@ export class FakeClient implements EndpointClient {
   login: EndpointLogin | null = null
   /** Thrown at the next send. */
   fault: Error | null = null
+
+  /** What its URL has no value for. */
+  lacks: Unrenderable | null = null
+
+  lacking(): Unrenderable | null {
+    return this.lacks
+  }
 
   send(request: SignedRequest, sink: AttemptSink): void {
     if (this.fault) {

@@ -11,7 +11,7 @@ import { HttpAttempt, type AttemptOwner } from './attempt.ts'
 import type { Connection } from './connection.ts'
 import type { Deadlines } from './deadlines.ts'
 import { filledPath } from '../../core/shape/request-url.ts'
-import { filledHeader } from '../../core/shape/text-template.ts'
+import { filledHeader, Unrenderable, type Filled } from '../../core/shape/text-template.ts'
 import { HeadTemplate } from './head-template.ts'
 import type { WebhookOrigin } from './origin.ts'
 import type { TokenSource } from './token-source.ts'
@@ -81,14 +81,37 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     this.#inFlight++
     this.#settings.deadlines.add(attempt)
     attempt.starting = true
-    if (this.#closed) attempt.fail('network', 'this endpoint is closed')
-    else {
-      const { refusal } = this.#routed()
-      if (refusal !== null) attempt.fail(refusal.kind, refusal.detail)
-      else if (this.login === null) this.#start(attempt)
-      else this.#startWithToken(attempt, this.login)
+    try {
+      this.#begin(attempt)
+    } catch (error) {
+      // Whoever asked hears of it now: its deadline would tell them once more.
+      if (!attempt.isOver) attempt.drop()
+      throw error
     }
     attempt.starting = false
+  }
+
+  lacking(filled: Filled | null): Unrenderable | null {
+    const { path = null } = this.#target
+    if (path === null) return null
+    try {
+      filledPath(path, filled ?? [], 1)
+      return null
+    } catch (error) {
+      if (error instanceof Unrenderable) return error
+      throw error
+    }
+  }
+
+  #begin(attempt: HttpAttempt): void {
+    if (this.#closed) {
+      attempt.fail('network', 'this endpoint is closed')
+      return
+    }
+    const { refusal } = this.#routed()
+    if (refusal !== null) attempt.fail(refusal.kind, refusal.detail)
+    else if (this.login === null) this.#start(attempt)
+    else this.#startWithToken(attempt, this.login)
   }
 
   #start(attempt: HttpAttempt): void {

@@ -304,6 +304,11 @@ export class Dispatcher implements Deferring {
       this.#endUndecided(active, 'park')
       return
     }
+    // It may have been rendered for other URLs than those of today: before, or in what a replay sends again.
+    for (const endpoint of targets) {
+      const lacking = endpoint.lacking(active.delivery)
+      if (lacking !== null) throw lacking
+    }
     active.pending = targets.length
     for (const endpoint of targets) {
       const deferral = endpoint.offer(new Attempt(active, endpoint, now + endpoint.batchWaitMs), now)

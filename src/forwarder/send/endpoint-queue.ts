@@ -1,9 +1,11 @@
+import type { Delivery } from '../../core/delivery/delivery.ts'
 import { isTooSlow, type Deferral, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import { canRetry, isAboutSender, type Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace, type RecentOutcomes } from '../../core/pacing/endpoint-pace.ts'
 import { soonMs } from '../../core/pacing/own-attempts.ts'
 import type { BatchTerms } from '../../core/shape/batch.ts'
+import type { Unrenderable } from '../../core/shape/text-template.ts'
 import { hashOn } from '../../core/hash-chains.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
 import type { ActiveDelivery, Attempt } from './active-delivery.ts'
@@ -156,6 +158,11 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** Why no token is to be had for its requests; null while there is one, or they need none. */
   get loginProblem(): string | null {
     return this.#target?.client.login?.problem ?? null
+  }
+
+  /** Why the delivery can have no request here, by its URL of today; null: it can. */
+  lacking({ filled = null }: Pick<Delivery, 'filled'>): Unrenderable | null {
+    return this.#target?.client.lacking?.(filled) ?? null
   }
 
   /** From now on; null: none. */

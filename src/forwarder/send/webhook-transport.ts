@@ -1,7 +1,7 @@
 // What sending needs from outside: connections to endpoints.
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { ContentType, OAuthClientAuth, RequestMethod } from '../../core/settings/destination-options.ts'
-import type { Fillable } from '../../core/shape/text-template.ts'
+import type { Fillable, Filled, Unrenderable } from '../../core/shape/text-template.ts'
 import type { SignedRequest } from './signed-request.ts'
 
 /** Receives the outcome of a request: an object rather than a closure, because there is one per attempt. */
@@ -43,8 +43,13 @@ export interface EndpointLogin {
 
 /** Connections to one URL. The forwarder bounds how many requests are in flight; this opens what that needs. */
 export interface EndpointClient {
-  /** Sends at once. `sink.onOutcome` is called exactly once, never synchronously, and no later than the deadline. */
+  /**
+   * Sends at once. `sink.onOutcome` is called exactly once, never synchronously, and no later than the deadline; never where
+   * this throws.
+   */
   send(request: SignedRequest, sink: AttemptSink): void
+  /** Why no request can be made with these values: the URL needs one that is not there, or not such a one. Null: one can. */
+  lacking?(filled: Filled | null): Unrenderable | null
   /** Null or absent: they need none. */
   readonly login?: EndpointLogin | null
   /** Takes no more; connections close once what is on the wire has ended. Idempotent. */

@@ -22,7 +22,7 @@ import type { HeldBy } from '../../core/ledger/tally.ts'
 import { ownBytes } from '../../core/own-bytes.ts'
 import type { ReleaseReason } from '../../core/ordering/strict-terms.ts'
 import { lingerMs } from '../../core/pacing/limits.ts'
-import type { Unrenderable } from '../../core/shape/text-template.ts'
+import { Unrenderable } from '../../core/shape/text-template.ts'
 import { strictTier, type Tier } from '../../core/topics.ts'
 import { stackOf } from '../../errors.ts'
 import type { DispositionDetails } from '../commit/ledger.ts'
@@ -422,19 +422,23 @@ export class Settler implements DeliverySettler {
     work.finishOne(this.#parts.ledger.codes.code(id, 'skipped', reason))
   }
 
-  /** The delivery is kept with the exception's stack, and the partition goes on. */
+  /** The delivery is kept, with the stack of an exception that should not be, and the partition goes on. */
   fail(active: ActiveDelivery, error: unknown): void {
-    const detail = stackOf(error)
-    this.#parts.log.error(
-      { delivery: active.delivery.id, err: error },
-      'a delivery could not be sent for a bug of ours',
-    )
+    const isOurs = !(error instanceof Unrenderable)
+    if (isOurs)
+      this.#parts.log.error(
+        { delivery: active.delivery.id, err: error },
+        'a delivery could not be sent for a bug of ours',
+      )
     if (this.#parts.erased.isDeliveryErased(active)) {
       this.#end(active, 'erased')
       return
     }
     const endpointIds = active.destination.endpoints.map(({ id }) => id)
-    this.#deadDelivery(active, 'internal_error', detail, endpointIds, Date.now())
+    const [reason, detail] = isOurs
+      ? (['internal_error', stackOf(error)] as const)
+      : (['unrenderable', error.message] as const)
+    this.#deadDelivery(active, reason, detail, endpointIds, Date.now())
   }
 
   /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */

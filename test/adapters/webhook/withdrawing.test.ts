@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
+import { Unrenderable } from '../../../src/core/shape/text-template.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { openTransport, requestOf, send } from './transport-under-test.ts'
+import { openTransport, requestOf, send, standingClock } from './transport-under-test.ts'
 
 const neverEnds = () => assert.fail('a request that was taken back has no outcome')
 
@@ -84,4 +85,28 @@ test('what was written may go out once more only if it still may when its new co
   assert.deepEqual([outcome.kind, asked], ['network', ['decided', 'about to be written']])
   assert.equal(receiver.requests.length, 2)
   assert.equal((await send(endpoint)).kind, 'success')
+})
+
+test('a request that cannot be made is refused at once, and its deadline tells of it no second time', async (t) => {
+  const clock = standingClock(t)
+  const receiver = await startReceiver(t)
+  const transport = openTransport(t, { timeoutMs: 5_000 })
+  const path = { parts: ['/users/', { text: 'call.userId' }] }
+  const endpoint = transport.open({ url: receiver.url, headers: {}, path })
+  const told: Outcome[] = []
+  const onOutcome = (outcome: Outcome) => void told.push(outcome)
+  assert.throws(() => endpoint.send(requestOf(), { onOutcome }), Unrenderable)
+  assert.ok(endpoint.lacking!(null) instanceof Unrenderable)
+  const filled = [{ hole: 'call.userId', value: 'ada' }]
+  assert.equal(endpoint.lacking!(filled), null)
+  receiver.answer({ instead: { do: 'hang' } })
+  const late = send(endpoint, { ...requestOf(), filled })
+  await receiver.waitFor(1)
+  clock.pass(5_000)
+  assert.equal((await late).kind, 'timeout')
+  assert.deepEqual(told, [])
+  assert.deepEqual(
+    receiver.requests.map((request) => request.path),
+    ['/users/ada'],
+  )
 })

@@ -7,6 +7,7 @@ import { laneGraceMs } from '../../../src/core/pacing/limits.ts'
 import type { ActiveDelivery } from '../../../src/forwarder/send/active-delivery.ts'
 import type { DestinationRuntime } from '../../../src/forwarder/plan/destination-runtime.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
+import { Unrenderable } from '../../../src/core/shape/text-template.ts'
 import { DestinationLimiter } from '../../../src/forwarder/destination-limits.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
 import { Engine, FakeClient, FakeLogin, nothingHeld } from '../fakes.ts'
@@ -711,6 +712,25 @@ test('an exception while recording an attempt fails only that delivery', () => {
     ['bad'],
   )
   assert.deepEqual(ids(engine.settled), ['good'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a delivery that one of its URLs has no value for is sent to none of them, and takes nothing', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm', 2)
+  engine.client('crm', 'u2').lacks = new Unrenderable('call.userId: the call has no such value')
+  engine.admit('first', crm)
+  engine.admit('again', crm, { retry: ['u1', 'u2'] })
+  engine.admit('to the other', crm, { retry: ['u1'] })
+  assert.deepEqual(
+    engine.failed.map(({ delivery, error }) => [delivery.delivery.id, error instanceof Unrenderable]),
+    [
+      ['first', true],
+      ['again', true],
+    ],
+  )
+  assert.deepEqual([engine.client('crm').sent, engine.client('crm', 'u2').sent], [['to the other'], []])
+  engine.client('crm').answer('success')
   assert.deepEqual(engine.held(), nothingHeld)
 })
 

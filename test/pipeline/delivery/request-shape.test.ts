@@ -121,6 +121,39 @@ test('a call of which no request can be made is a dead letter that says why, and
   assert.equal(other.requests.length, 3, 'it goes to the destination that did not get it, and to no other')
 })
 
+test('what was rejected before its URL got a hole is kept as unrenderable when it is replayed, and then rendered again', async (t) => {
+  const deployment = await deploy(t)
+  const receiver = await startReceiver(t)
+  const forwarder = await deployment.forwarder()
+  const { port } = receiver
+  await connect(deployment, forwarder, { id: 'crm', source: 'shop', urls: [`http://127.0.0.1:${port}/x`] })
+  receiver.answer({ status: 404 })
+  const users = Array.from({ length: 30 }, (_, n) => `user-${n}`)
+  await deployment.produce(users.map((user, n) => order(`m-${n}`, user)))
+  await counted(forwarder, dispositions('crm', 'dead_lettered'), 30)
+  receiver.answer({ status: 200 })
+
+  const console = await startConsole(deployment)
+  const url = `http://127.0.0.1:${port}/users/\${call.userId}`
+  await console.ok(200, 'PATCH', '/destinations/crm', { urls: [{ url }] })
+  await connect(deployment, forwarder, { id: 'changed', urls: ['http://127.0.0.1:1/'] })
+  await console.ok(201, 'POST', '/replays', { deadLetters: { reason: ['rejected'] } })
+  await counted(forwarder, dispositions('crm', 'dead_lettered'), 60, 30_000)
+  const reasons = (await deployment.deadLetters()).map(({ reason }) => reason)
+  assert.deepEqual(Map.groupBy(reasons, (reason) => reason).get('unrenderable')?.length, 30)
+  assert.equal(receiver.requests.length, 30)
+
+  await console.ok(201, 'POST', '/replays', { deadLetters: { reason: ['unrenderable'] } })
+  const requests = await receiver.waitFor(60, 30_000)
+  assert.deepEqual(
+    new Set(requests.slice(30).map(({ path }) => path)),
+    new Set(users.map((user) => `/users/${user}`)),
+  )
+  await counted(forwarder, dispositions('crm', 'delivered'), 30, 30_000)
+  for (const gauge of ['postrider_in_flight', 'postrider_endpoint_in_flight{destination="crm",url_id="u2"}'])
+    assert.equal(samplesOf(forwarder).get(gauge) ?? 0, 0, gauge)
+})
+
 test('calls that are put off lie there without a body, and are rendered when they are due', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1s,2s' })
   const { receiver, forwarder } = await shaped(t, deployment)
