@@ -159,4 +159,14 @@ export const login: readonly Mutation[] = [
       name: 'another host needs the secret again, and so does the same one without TLS',
     },
   },
+  {
+    id: 'an-endpoint-without-a-token-taken-for-a-busy-one',
+    file: 'src/forwarder/send/endpoint-queue.ts',
+    find: 'return isFree && this.loginProblem === null && !this.isLimited(now)',
+    replace: 'return isFree && this.#target?.client.login?.isReady !== false && !this.isLimited(now)',
+    test: {
+      file: 'forwarder/send/head-of-line-monitor.test.ts',
+      name: 'an endpoint that blocks work of one whose token was not asked for yet sheds as well',
+    },
+  },
 ]

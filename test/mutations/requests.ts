@@ -686,4 +686,34 @@ export const requests: readonly Mutation[] = [
       name: 'one user’s calls go together and in order, and later ones wait for them while others’ go on',
     },
   },
+  {
+    id: 'a-request-that-cannot-be-made-left-to-its-deadline',
+    file: 'src/adapters/webhook/endpoint.ts',
+    find: '      if (!attempt.isOver) attempt.drop()\n',
+    replace: '',
+    test: {
+      file: 'adapters/webhook/withdrawing.test.ts',
+      name: 'a request that cannot be made is refused at once, and its deadline tells of it no second time',
+    },
+  },
+  {
+    id: 'a-url-without-its-value-found-at-sending',
+    file: 'src/forwarder/send/dispatcher.ts',
+    find: 'if (lacking !== null) throw lacking',
+    replace: 'void lacking',
+    test: {
+      file: 'forwarder/send/dispatcher.test.ts',
+      name: 'a delivery that one of its URLs has no value for is sent to none of them, and takes nothing',
+    },
+  },
+  {
+    id: 'a-second-writing-that-nobody-is-asked-for',
+    file: 'src/adapters/webhook/attempt.ts',
+    find: 'if (this.#sink.mayStillGo?.() === false) {',
+    replace: 'if (this.#sink.mayStillGo === null) {',
+    test: {
+      file: 'adapters/webhook/withdrawing.test.ts',
+      name: 'what was written may go out once more only if it still may when its new connection is there',
+    },
+  },
 ]

@@ -463,4 +463,14 @@ export const settings: readonly Mutation[] = [
       name: 'between two releases the version names the commit, wherever git keeps it',
     },
   },
+  {
+    id: 'an-event-written-that-nobody-can-read',
+    file: 'src/adapters/folded-log/settings-log.ts',
+    find: "if (entry.kind === 'unreadable') throw new Error(`the change would be ${entry.reason}`)",
+    replace: 'void entry',
+    test: {
+      file: 'adapters/folded-log/settings-log.test.ts',
+      name: 'an event that no version could read is not written, whatever the rules have let pass',
+    },
+  },
 ]
