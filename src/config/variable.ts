@@ -89,7 +89,9 @@ export const duration =
 
 export const brokerList: Reader<string[]> = (text) =>
   items(text).map((item) => {
-    const port = Number(/^(?:[\w.-]+|\[[0-9a-fA-F:]+\]):(\d{1,5})$/.exec(item)?.[1] ?? 0)
+    // The client takes what comes before the first colon for the host.
+    if (item.startsWith('[')) return wrong(`"${item}" is an IPv6 address: give the broker's name`)
+    const port = Number(/^[\w.-]+:(\d{1,5})$/.exec(item)?.[1] ?? 0)
     return port >= 1 && port <= 65_535 ? item : wrong(`"${item}" is not host:port`)
   })
 
@@ -200,10 +202,14 @@ const isAddress = (text: string): boolean =>
 
 export const address: Reader<string> = (text) => (isAddress(text) ? text : wrong())
 
+/** Short forms stand for other addresses than people mean: `10/8` would be 0.0.0.0/8, which leads to loopback. */
+const isCidr = (text: string): boolean =>
+  ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)
+
 /** CIDRs; an address alone stands for itself. */
 export const networkList: Reader<string[]> = (text) =>
   items(text).map((item) => {
-    if (item.includes('/') && ipaddr.isValidCIDR(item)) return item
+    if (isCidr(item)) return item
     if (!isAddress(item)) return wrong(`"${item}" is neither an address nor a CIDR`)
     return item.includes(':') ? `${item}/128` : `${item}/32`
   })

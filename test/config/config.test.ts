@@ -187,8 +187,20 @@ test('allowed networks are CIDRs, and a single address is allowed too', () => {
     '127.0.0.1/32',
     '::1/128',
   ])
-  const [line = ''] = linesFor({ WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8,10.0.0/99' })
-  assert.match(line, /^WEBHOOK_ALLOWED_NETWORKS is .* \("10\.0\.0\/99" is neither an address nor a CIDR\)/)
+  // `10/8` is 0.0.0.10/8 to whom takes short forms: it would let requests through to this machine itself.
+  for (const wrong of ['10.0.0/99', '10/8', '192.168/16', '010.0.0.0/8', '0xa.0.0.0/8', '10.0.0.0', '::1/129'])
+    for (const name of ['WEBHOOK_ALLOWED_NETWORKS', 'TRUSTED_PROXIES']) {
+      const [line = ''] = linesFor({ [name]: `10.0.0.0/8,${wrong}` })
+      if (wrong === '10.0.0.0') assert.equal(line, '')
+      else assert.ok(line.includes(`("${wrong}" is neither an address nor a CIDR)`), `${name} ${wrong}: ${line}`)
+    }
+})
+
+test('a broker is a host name or an IPv4 address with its port', () => {
+  const { brokers } = loadConfig({ KAFKA_BROKERS: 'kafka-1.test:9092, 10.0.0.1:9093' }).kafka
+  assert.deepEqual(brokers, ['kafka-1.test:9092', '10.0.0.1:9093'])
+  const [line = ''] = linesFor({ KAFKA_BROKERS: '[2001:db8::1]:9092' })
+  assert.match(line, /\("\[2001:db8::1\]:9092" is an IPv6 address: give the broker's name\)/)
 })
 
 test('a CA file that is missing, empty or broken stops the start with an error that names it', async (t) => {
