@@ -25,6 +25,9 @@ const secretFields = [
   'templateSecrets',
 ]
 
+/** Of lines that could not be written and are tried again with the next one, in bytes. */
+const maxUnwritten = 4 * 1_024 * 1_024
+
 /**
  * JSON lines with the level as a word and the time in UTC. Callers should never log a secret; as a
  * safety net, fields that are named like one are left out, and the configured secrets themselves are struck
@@ -41,8 +44,10 @@ export function createLog(options: {
   const secrets = (options.secrets ?? [])
     .filter((secret) => secret.length >= 6)
     .map((secret) => JSON.stringify(secret).slice(1, -1))
-  // Synchronous, so that the line that says why the process ends is written before it does.
-  const own = (dest: 1 | 2) => pino.destination({ dest, sync: true })
+  // Synchronous, so that the line that says why the process ends is written before it does. Where a disk is full lines are
+  // lost, and the work goes on: an error that nobody listens to would be thrown by whatever logs.
+  const own = (dest: 1 | 2) =>
+    pino.destination({ dest, sync: true, maxLength: maxUnwritten }).on('error', () => {})
   return pino(
     {
       level: options.level,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { test } from 'node:test'
 
 const module = new URL('../../src/adapters/log.ts', import.meta.url)
@@ -35,3 +36,22 @@ test('a secret that gets into a log line is redacted, by its value or by its fie
   assert.match(err, /a short line/)
   for (const line of err.trim().split('\n')) JSON.parse(line)
 })
+
+test(
+  'a log whose disk is full costs lines, and nothing that writes them',
+  { skip: existsSync('/dev/full') ? false : 'needs /dev/full' },
+  () => {
+    const full = openSync('/dev/full', 'w')
+    const code = `import { createLog } from ${JSON.stringify(module.href)}
+      const log = createLog({ level: 'info', to: 'stdout' })
+      for (let line = 0; line < 10_000; line++) log.error({ err: new Error('x'.repeat(1_000)) }, 'a line')
+      process.stderr.write('goes on')`
+    const args = ['--input-type=module-typescript', '-e', code]
+    const { status, stderr } = spawnSync(process.execPath, args, {
+      stdio: ['ignore', full, 'pipe'],
+      encoding: 'utf8',
+    })
+    closeSync(full)
+    assert.deepEqual([status, stderr], [0, 'goes on'])
+  },
+)
