@@ -62,7 +62,8 @@ export function inTransaction(db: DatabaseSync, work: () => void): void {
     work()
     db.exec('COMMIT')
   } catch (error) {
-    db.exec('ROLLBACK')
+    // SQLite may have done so itself, where the disk is full for one.
+    if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
 }

@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { BucketFile } from '../../../src/operators/audiences/bucket-file.ts'
-import { openView } from '../../../src/adapters/store/view-file.ts'
+import { inTransaction, openView } from '../../../src/adapters/store/view-file.ts'
 import { temporaryFolder } from '../../support/deployment/rig.ts'
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
@@ -44,4 +44,18 @@ test('a list that spills to a file creates its folder for this user alone', asyn
   t.after(() => list.close())
   for (let index = 0; index < 20_000; index++) list.add(0, `user-${index}`, index)
   assert.equal(await modeOf(store), '700')
+})
+
+test('what could not be written is told as it is, also where the database has rolled back by itself', async (t) => {
+  const file = join(await temporaryFolder(t), 'view.sqlite')
+  const db = openView(file, (made) => made.exec('CREATE TABLE IF NOT EXISTS users (id TEXT)'))
+  t.after(() => db.close())
+  db.exec('PRAGMA max_page_count = 20')
+  const insert = db.prepare('INSERT INTO users VALUES (?)')
+  const fill = () => {
+    for (let row = 0; row < 100; row++) insert.run('x'.repeat(4_000))
+  }
+  assert.throws(() => inTransaction(db, fill), /database or disk is full/)
+  inTransaction(db, () => insert.run('u-1'))
+  assert.equal(db.prepare('SELECT count(*) AS rows FROM users').get()!.rows, 1)
 })
