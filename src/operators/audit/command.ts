@@ -7,7 +7,7 @@ import { io, stopSignal } from '../../cli/io.ts'
 import { print, printJson, count, printable, table, withProgress } from '../../cli/terminal.ts'
 import type { DestinationLine, AuditReport, AuditFault, Copy } from '../../core/ledger/audit-report.ts'
 import { auditFailure, auditPassed } from '../../core/operational/failures.ts'
-import { messageOf } from '../../errors.ts'
+import { messageOf, PostriderError } from '../../errors.ts'
 import { SqliteKeySet } from '../audiences/staged-list.ts'
 import { sendFound } from '../operational-events/open.ts'
 import { audit } from './audit.ts'
@@ -53,12 +53,17 @@ async function run(
   /** Found again, it is no news. */
   let reported: string | null = null
   let reportedAt = -Infinity
+  let hasVerdict = false
   do {
     const report = await once().catch((error: unknown) => {
       if (signal.aborted) return null
       throw error
     })
-    if (!report) return
+    if (!report) {
+      if (hasVerdict) return
+      throw new PostriderError('local', 'the audit was stopped before its verdict: nothing is proved')
+    }
+    hasVerdict = true
     if (!report.ok) io().exitCode = 1
     if (options.json) printJson(report)
     else print(options.follow && report.ok ? lineOf(report, Date.now()) : pageOf(report))

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { test, type TestContext } from 'node:test'
 import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
@@ -99,4 +100,25 @@ test('audit says where it begins and what it found, and exits with 1 if anything
     assert.deepEqual([status, stdout, stderr.trim().split('\n').length], [2, '', 1])
     assert.match(stderr, /--since.*yesterday/)
   })
+})
+
+test('an audit that is stopped before its verdict says so, and does not exit as one that has proved anything', async (t) => {
+  const deployment = await deploy(t)
+  const { promise: asked, resolve } = Promise.withResolvers<void>()
+  const silent = createServer(() => resolve())
+  const sockets = new Set<Socket>()
+  silent.on('connection', (socket) => sockets.add(socket.on('error', () => {})))
+  await new Promise<void>((listens) => silent.listen(0, '127.0.0.1', listens))
+  t.after(() => silent.close())
+  const { port } = silent.address() as AddressInfo
+  const env = { ...deployment.env, KAFKA_BROKERS: `127.0.0.1:${port}` }
+  const { process: stopped } = startCommand(t, { ...deployment, env }, 'audit')
+  let said = ''
+  stopped.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
+  await asked
+  stopped.kill('SIGTERM')
+  silent.close()
+  for (const socket of sockets) socket.destroy()
+  assert.deepEqual(await once(stopped, 'close'), [1, null])
+  assert.match(said, /the audit was stopped before its verdict: nothing is proved/)
 })
