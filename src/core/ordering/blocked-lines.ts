@@ -11,10 +11,20 @@ interface BlockedLine {
   places: Map<number, (number | null)[]>
   /** When it was last seen that some of them have ended, by any clock that never goes back. */
   endedAt: number
+  /** How long one of them took, by those that were seen to end last, in ms. */
+  eachMs: number
 }
 
-/** For so long after some of its calls have ended, a line counts as one that will soon be free, in ms. */
+/** For so long after some of its calls have ended, a line makes progress, in ms. */
 const drainingMs = 2_000
+/** What will be free within that time is soon free, in ms: what is held for it holds up its partition's commits. */
+const soonMs = 10_000
+
+function leftOf({ places }: BlockedLine): number {
+  let left = 0
+  for (const offsets of places.values()) left += offsets.length
+  return left
+}
 
 /**
  * Which lines of one partition of calls are blocked: a call of theirs failed, and was parked, and so is every later one,
@@ -32,14 +42,16 @@ export class BlockedLines {
     return this.#lines.has(line)
   }
 
-  /** Its parked calls are ending: for a later one to wait a moment is better than to be parked behind them. */
+  /** Its last parked calls are ending: for a later one to wait a moment is better than to be parked behind them. */
   isDraining(line: string, now: number): boolean {
     const found = this.#lines.get(line)
-    return found !== undefined && found.open === 0 && now - found.endedAt < drainingMs
+    if (found === undefined || found.open > 0 || now - found.endedAt >= drainingMs) return false
+    return leftOf(found) * found.eachMs <= soonMs
   }
 
   block(line: string): void {
-    if (!this.#lines.has(line)) this.#lines.set(line, { open: 0, places: new Map(), endedAt: -Infinity })
+    if (!this.#lines.has(line))
+      this.#lines.set(line, { open: 0, places: new Map(), endedAt: -Infinity, eachMs: Infinity })
   }
 
   /** Another call of the line goes to the topic. Blocks it. */
@@ -100,11 +112,16 @@ export class BlockedLines {
     const freed: string[] = []
     for (const [line, state] of this.#lines) {
       const { open, places } = state
+      const before = leftOf(state)
       for (const [partition, offsets] of places) {
         const left = offsets.filter((offset) => offset === null || !hasEnded(partition, offset))
-        if (left.length < offsets.length) state.endedAt = now
         if (left.length > 0) places.set(partition, left)
         else places.delete(partition)
+      }
+      const ended = before - leftOf(state)
+      if (ended > 0) {
+        state.eachMs = (state.endedAt === -Infinity ? drainingMs : now - state.endedAt) / ended
+        state.endedAt = now
       }
       if (open > 0 || places.size > 0) continue
       this.#lines.delete(line)

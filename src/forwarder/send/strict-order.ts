@@ -195,7 +195,10 @@ export class StrictOrder {
     const found = await this.#parts.committed(partitions.map((partition) => ({ topic, partition })))
     const finished = new Map(found.map((each) => [each.partition, finishedOf(each)]))
     return (partition, offset) => {
-      const { position, runs } = finished.get(partition)!
+      // A call can have been parked meanwhile, in a partition that nobody asked for.
+      const known = finished.get(partition)
+      if (known === undefined) return false
+      const { position, runs } = known
       return offset < position || isInRuns(runs, offset)
     }
   }

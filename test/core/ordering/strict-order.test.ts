@@ -200,3 +200,24 @@ test('where there are too many, the oldest of the destination that has most are 
   assert.deepEqual(offsets(1, -Infinity), [2])
   assert.deepEqual(offsets(10, 2), [1, 2, 3])
 })
+
+test('a line is soon free where its last calls are ending, and not while many are left, or none ends any more', () => {
+  const lines = new BlockedLines()
+  for (let offset = 0; offset < 1_000; offset++) lines.found('crm u', 0, offset)
+  let now = 0
+  const ended = (count: number, ms: number) => {
+    now += ms
+    lines.free((_, offset) => offset < count, now)
+    return lines.isDraining('crm u', now)
+  }
+  assert.equal(ended(1, 0), false)
+  // One a second: it takes as long as there are calls.
+  assert.equal(ended(2, 1_000), false)
+  assert.equal(ended(980, 1_000), true, '20 are left, of which a thousand ended in a second')
+  assert.equal(ended(981, 1_000), false, '19 are left, and one takes a second')
+  assert.equal(ended(990, 1_000), true)
+  now += 2_000
+  assert.equal(lines.isDraining('crm u', now), false)
+  lines.opened('crm u')
+  assert.equal(ended(999, 1_000), false, 'another one is on its way there')
+})
