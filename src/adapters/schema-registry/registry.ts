@@ -29,7 +29,8 @@ const maxVersions = 200
  */
 export class Registry {
   readonly url: string
-  readonly #client: SchemaRegistry
+  #client: SchemaRegistry
+  readonly #open: () => SchemaRegistry
   readonly #authorization: string | null
   readonly #timeoutMs: number
   #hasConfluentApi = false
@@ -40,21 +41,23 @@ export class Registry {
     const { username, password } = config
     this.#authorization =
       username === null ? null : `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}`
-    this.#client = new SchemaRegistry({
-      clientId,
-      host: this.url,
-      ...(username === null ? {} : { auth: { username, password: password ?? '' } }),
-      // The caller knows better whether and when to retry.
-      retry: { retries: 0 },
-      // Frees the socket; the promise itself is bounded in `#ask`, for the client forgets about a response that
-      // stops halfway.
-      middlewares: [
-        () => ({
-          prepareRequest: async (next) =>
-            (await next()).enhance({ signal: AbortSignal.timeout(timeoutMs) as never }),
-        }),
-      ],
-    })
+    this.#open = () =>
+      new SchemaRegistry({
+        clientId,
+        host: this.url,
+        ...(username === null ? {} : { auth: { username, password: password ?? '' } }),
+        // The caller knows better whether and when to retry.
+        retry: { retries: 0 },
+        // Frees the socket; the promise itself is bounded in `#ask`, for the client forgets about a response that
+        // stops halfway.
+        middlewares: [
+          () => ({
+            prepareRequest: async (next) =>
+              (await next()).enhance({ signal: AbortSignal.timeout(timeoutMs) as never }),
+          }),
+        ],
+      })
+    this.#client = this.#open()
   }
 
   /**
@@ -196,10 +199,11 @@ export class Registry {
   async #ask<T>(what: string, request: () => Promise<T>): Promise<T | null> {
     let timer: NodeJS.Timeout | undefined
     const deadline = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(
-        () => reject(this.#unavailable(what, `no answer within ${this.#timeoutMs} ms`)),
-        this.#timeoutMs,
-      )
+      timer = setTimeout(() => {
+        // It keeps a request that it forgot about, and has whoever asks for the same wait for that.
+        this.#client = this.#open()
+        reject(this.#unavailable(what, `no answer within ${this.#timeoutMs} ms`))
+      }, this.#timeoutMs)
     })
     try {
       return await Promise.race([request(), deadline])

@@ -233,6 +233,25 @@ test('a registry that is unreachable, fails or never answers can be asked again,
   }
 })
 
+test('an answer of the registry that was cut off is forgotten, and the schema is asked for again', async (t) => {
+  let isCut = true
+  const { json } = recordSchema('analyticsCall')
+  const url = await brokenRegistry(t, (_request, response) => {
+    const body = JSON.stringify({ schema: JSON.stringify(json) })
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })
+    if (!isCut) return void response.end(body)
+    isCut = false
+    response.write(body.slice(0, 10), () => response.socket!.end())
+  })
+  const real = codecsAt(registryUrl())
+  await real.calls.ready()
+  const value = real.calls.encode(someCall())
+  const { calls } = codecsAt(url, 2_000)
+  await rejects(calls.load(value), 'registry_unavailable', /no answer within 2000 ms/)
+  await calls.load(value)
+  assert.deepEqual({ ...calls.tryDecode(value) }, someCall())
+})
+
 test('a record is decoded once the unreachable registry is back', async (t) => {
   let away = true
   const { json } = recordSchema('analyticsCall')
