@@ -187,22 +187,30 @@ export function oauthBearer(login: KafkaOAuth, onSubject: (subject: string | nul
       async authenticate() {
         const token = await tokens.token()
         onSubject(subjectOfToken(token))
-        const answer = await exchange(
-          saslAuthenticate,
-          `n,,${separator}auth=Bearer ${token}${separator}${separator}`,
-        )
-        if (answer === '') return
+        const message = `n,,${separator}auth=Bearer ${token}${separator}${separator}`
+        let said: string
+        try {
+          const answer = await exchange(saslAuthenticate, message)
+          if (answer === '') return
+          // The broker waits for this before it gives its error and closes.
+          said = (await exchange(saslAuthenticate, separator).catch(messageOf)) || answer
+        } catch (error) {
+          // Some brokers refuse it at once.
+          if (!isRefusedLogin(error)) throw error
+          said = messageOf(error)
+        }
         tokens.forget(token)
-        // The broker waits for this before it gives its error and closes.
-        const said = await exchange(saslAuthenticate, separator).catch(messageOf)
         throw new TokenError(
           true,
-          `Kafka refuses the token of client ${JSON.stringify(login.clientId)} (SASL OAUTHBEARER: ${said || answer}): check KAFKA_SASL_OAUTH_… and how the brokers check tokens`,
+          `Kafka refuses the token of client ${JSON.stringify(login.clientId)} (SASL OAUTHBEARER: ${said}): check KAFKA_SASL_OAUTH_… and how the brokers check tokens`,
         )
       },
     }),
   }
 }
+
+const isRefusedLogin = (error: unknown): boolean =>
+  error instanceof Error && 'type' in error && error.type === 'SASL_AUTHENTICATION_FAILED'
 
 /** Sends one message and gives the broker's. */
 async function exchange(

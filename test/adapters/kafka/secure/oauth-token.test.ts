@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
-import { OAuthTokens, subjectOfToken, TokenError } from '../../../../src/adapters/kafka/secure/oauth-token.ts'
+import type { AuthenticationProviderArgs } from 'kafkajs'
+import {
+  oauthBearer,
+  OAuthTokens,
+  subjectOfToken,
+  TokenError,
+} from '../../../../src/adapters/kafka/secure/oauth-token.ts'
 
 const secret = 'top/secret+='
 
@@ -163,4 +169,25 @@ test('the user is read from a token that is a JWT', () => {
   assert.equal(subjectOfToken(jwt), 'ann')
   assert.equal(subjectOfToken('opaque'), null)
   assert.equal(subjectOfToken('a.b.c'), null)
+})
+
+test('a token that a broker refuses in its first answer is not used again, and the broker’s reason is told', async (t) => {
+  const { url, asked } = await endpoint(t, (response, times) =>
+    json(response, 200, { access_token: `t${times}`, expires_in: 3_600 }),
+  )
+  const { authenticationProvider } = oauthBearer(loginAt(url), () => {})
+  let refuses = true
+  const saslAuthenticate = async () => {
+    if (!refuses) return ''
+    throw Object.assign(new Error('invalid token: its key is unknown'), { type: 'SASL_AUTHENTICATION_FAILED' })
+  }
+  const provider = authenticationProvider({ saslAuthenticate } as unknown as AuthenticationProviderArgs)
+  await assert.rejects(provider.authenticate(), (error) => {
+    assert.ok(error instanceof TokenError && error.isRefused)
+    assert.match(error.message, /Kafka refuses the token of client .*invalid token: its key is unknown/)
+    return true
+  })
+  refuses = false
+  await provider.authenticate()
+  assert.equal(asked.length, 2)
 })
