@@ -157,6 +157,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
   const revocations: [part: 'collector' | 'forwarder', what: string, resource: string][] = [
     ['forwarder', 'the topic of the calls', topic('analytics.calls')],
     ['forwarder', 'its group', base.GROUP_ID!],
+    ['forwarder', 'one of the retry tiers, and nothing else', topic('webhooks.retry.300ms')],
     ['collector', 'the topic of the settings', topic('webhooks.settings')],
     ['collector', 'the topic of suppressed users', topic('webhooks.suppressions')],
   ]

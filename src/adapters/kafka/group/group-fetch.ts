@@ -24,6 +24,8 @@ const growth = { atFirst: 6, left: 0.9 }
 const patienceMs = 10_000
 /** Waits before the next try that are shorter are not worth a warning, in ms. */
 const quietMs = 1_000
+/** Of a partition that is refused while others are read, in ms. */
+const tellAgainMs = 5_000
 
 /** A partition that is owned, as it is read. */
 class OwnedPartition implements TopicPartition {
@@ -72,6 +74,8 @@ export class GroupFetch {
   #places = new Map<string, OwnedPartition[]>()
   /** How many times its bytes an answer is, once it is unpacked; at least 1. */
   #growth = growth.atFirst
+  /** When trouble was told of last, by the clock of `now`. */
+  #toldAt = -Infinity
 
   constructor(parts: GroupFetchParts) {
     this.#parts = parts
@@ -82,8 +86,11 @@ export class GroupFetch {
       wanted: () => this.#owned.filter(({ position, pausedAt }) => position !== null && pausedAt === null),
       fetch: (connection, partitions, succeeding) => this.#fetch(connection, partitions, succeeding),
       failed: (partitions) => partitions.forEach((owned) => (owned.failingSince ??= now())),
-      isQuiet: (error, waitMs) => waitMs < quietMs && mayPass(error),
-      onTrouble,
+      isQuiet: (error, waitMs) => mayPass(error) && waitMs < quietMs && !this.#isOverdue,
+      onTrouble: (error) => {
+        this.#toldAt = now()
+        return onTrouble(error)
+      },
     })
   }
 
@@ -91,6 +98,11 @@ export class GroupFetch {
   get isFailing(): boolean {
     const now = this.#now()
     return this.#owned.some(({ failingSince }) => now - (failingSince ?? Infinity) >= patienceMs)
+  }
+
+  /** A partition among others that are read fails for long without a long wait: it is to be told of, now and then. */
+  get #isOverdue(): boolean {
+    return this.isFailing && this.#now() - this.#toldAt >= tellAgainMs
   }
 
   /** Exactly these are owned now. One that was owned before is read on, and is not paused any more. */
