@@ -27,7 +27,13 @@ export const verdictSchema = z
     at: z.string().describe('When the audit ended.'),
     since: z.string().nullable().describe('What was audited; null: from the beginning of the ledger.'),
     until: z.string().nullable(),
-    ok: z.boolean().describe('Everything is accounted for.'),
+    ok: z.boolean().describe('Everything of that time is accounted for.'),
+    open: z
+      .object({ at: z.string(), since: z.string().nullable(), faultCount: count })
+      .nullable()
+      .describe(
+        'What was found missing first `at` that time, of what came since then, while no audit that looked there has passed; null: nothing.',
+      ),
     partitions: z.array(
       z.object({
         ...place,

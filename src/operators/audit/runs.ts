@@ -32,14 +32,30 @@ export interface AuditVerdict {
   report: AuditReport
   /** What makes its operational event this one; null where none was sent. */
   reported: string | null
+  /** Up to then all was audited, one time after another, epoch ms; null: that is not known. */
+  coveredTo: number | null
+  /** What is not over; null: nothing. */
+  open: OpenFailure | null
+}
+
+/** What an audit found missing, while no later one that looked there has passed. Times in epoch ms. */
+export interface OpenFailure {
+  /** When it was found first. */
+  at: number
+  /** What was audited then begins there; null: with the ledger. */
+  since: number | null
+  faults: number
 }
 
 /** A verdict in short. */
 export interface AuditOutcome {
   /** When the audit ended, epoch ms. */
   at: number
-  /** Everything is accounted for. */
+  /** Everything is accounted for, also where an earlier audit found something missing. */
   ok: boolean
+  /** As the verdict's. */
+  coveredTo: number | null
+  open: OpenFailure | null
 }
 
 /** An audit, while it runs. Times in epoch ms; null: all that there is. */
@@ -52,10 +68,38 @@ export interface RunningAudit {
   total: number
 }
 
-const outcomeOf = ({ at, report }: Pick<AuditVerdict, 'at' | 'report'>): AuditOutcome => ({
+const outcomeOf = ({ at, coveredTo, open }: Omit<AuditOutcome, 'ok'>): AuditOutcome => ({
   at,
-  ok: report.ok,
+  ok: open === null,
+  coveredTo,
+  open,
 })
+
+/** Everything of `later` is within a time that begins at `since` and has no end. */
+const beginsBefore = (since: number | null, later: number | null): boolean =>
+  since === null || (later !== null && since <= later)
+
+/** What is still open once a later audit has come to its verdict. */
+export function openAfter(
+  before: OpenFailure | null,
+  { at, since, until, report }: Pick<AuditVerdict, 'at' | 'since' | 'until' | 'report'>,
+): OpenFailure | null {
+  if (report.ok) return before && !(until === null && beginsBefore(since, before.since)) ? before : null
+  const faults = report.faults.length
+  return before === null
+    ? { at, since, faults }
+    : { at: before.at, since: beginsBefore(since, before.since) ? since : before.since, faults }
+}
+
+/** Up to when all is audited then: an audit that leaves something out between adds nothing. */
+const coveredAfter = (
+  before: number | null,
+  { since, until, startedAt }: Pick<RunningAudit, 'since' | 'until' | 'startedAt'>,
+  isFirst: boolean,
+): number | null => {
+  const goesOn = since === null || isFirst || (before !== null && since <= before)
+  return goesOn ? Math.max(before ?? -Infinity, Math.min(until ?? startedAt, startedAt)) : before
+}
 
 /** Runs audits, one at a time, and keeps the last report. */
 export class AuditRuns {
@@ -86,7 +130,12 @@ export class AuditRuns {
 
   last(): AuditVerdict | null {
     const found = this.#options.store.lastAudit()
-    return found && { at: found.at, ...(JSON.parse(found.report) as Omit<AuditVerdict, 'at'>) }
+    if (!found) return null
+    const { at } = found
+    const kept = JSON.parse(found.report) as Omit<AuditVerdict, 'at'>
+    // An earlier version kept neither.
+    const { coveredTo = at, open = openAfter(null, { at, ...kept }) } = kept as Partial<AuditVerdict>
+    return { at, ...kept, coveredTo, open }
   }
 
   /** Stops the one that runs: its `run` rejects with `conflict`. False where none does. */
@@ -95,14 +144,18 @@ export class AuditRuns {
     return this.#running !== null
   }
 
-  /** Rejects with `conflict` while another one runs. */
-  async run(options: AuditOptions): Promise<AuditVerdict> {
+  /**
+   * Rejects with `conflict` while another one runs.
+   * @param isFirst what lies before it is not to be audited
+   */
+  async run(options: AuditOptions & { isFirst?: boolean }): Promise<AuditVerdict> {
     if (this.#running) throw new PostriderError('conflict', 'an audit is running on this console')
     const { source, newKeySet, store, now } = this.#options
-    const before = this.last()?.reported ?? null
-    const { since, until } = options
+    const last = this.last()
+    const { since, until, isFirst = false } = options
     const ending = new AbortController()
-    const state: RunningAudit = { startedAt: now(), since, until, phase: 'tallies', done: 0, total: 0 }
+    const startedAt = now()
+    const state: RunningAudit = { startedAt, since, until, phase: 'tallies', done: 0, total: 0 }
     this.#running = { state, ending }
     this.#failure = null
     try {
@@ -117,10 +170,15 @@ export class AuditRuns {
       })
       ending.signal.throwIfAborted()
       const at = now()
-      const reported = await this.#report(auditFailure(report, at), before, at)
-      store.keepAudit(at, JSON.stringify({ since, until, report, reported }))
-      this.#outcome = outcomeOf({ at, report })
-      return { at, since, until, report, reported }
+      const open = openAfter(last?.open ?? null, { at, since, until, report })
+      const coveredTo = coveredAfter(last?.coveredTo ?? null, { since, until, startedAt }, isFirst)
+      const before = last?.reported ?? null
+      const failure = auditFailure(report, at)
+      const isNews = failure !== null || open === null
+      const reported = isNews ? await this.#report(failure, before, at) : before
+      store.keepAudit(at, JSON.stringify({ since, until, report, reported, coveredTo, open }))
+      this.#outcome = outcomeOf({ at, coveredTo, open })
+      return { at, since, until, report, reported, coveredTo, open }
     } catch (error) {
       this.#failure = messageOf(error)
       throw error
@@ -150,7 +208,7 @@ const isoOrNull = (time: number | null) => (time === null ? null : iso(time))
 const [maxLines, maxFaults] = [200, 1_000]
 
 /** As the API shows it: destinations out of balance first, then those of which most was planned. */
-export function verdictView({ at, since, until, report }: AuditVerdict) {
+export function verdictView({ at, since, until, report, open }: AuditVerdict) {
   const { destinations, faults, partitions } = report
   const urgency = ({ balance, planned }: DestinationLine) => (balance === 0 ? planned : Infinity)
   return {
@@ -158,6 +216,7 @@ export function verdictView({ at, since, until, report }: AuditVerdict) {
     since: isoOrNull(since),
     until: isoOrNull(until),
     ...report,
+    open: open && { at: iso(open.at), since: isoOrNull(open.since), faultCount: open.faults },
     partitions: partitions.map(({ since, ...rest }) => ({ ...rest, since: isoOrNull(since) })),
     destinations: destinations
       .toSorted((one, other) => urgency(other) - urgency(one) || 0)
@@ -207,21 +266,25 @@ export interface AuditScheduleLog {
 const overlapMs = 10 * 60_000
 /** The wait after an audit that could not be made, in ms, unless the interval is shorter. */
 const againMs = 60_000
+/** For so long what was found missing is looked at again by each audit, in ms: it takes longer each time. */
+const openAgainMs = 24 * 3_600_000
 
 /**
- * How long until the next audit, and what it takes in. The interval counts from the last one, whoever asked for it, so
- * that restarts do not add audits.
+ * How long until the next audit, and what it takes in: what came since the last, and what is open. The interval counts from
+ * the last one, whoever asked for it, so that restarts do not add audits.
  */
 export function nextAudit(
   last: AuditOutcome | null,
   intervalMs: number,
   now: number,
-): { waitMs: number; since: number } {
+): { waitMs: number; since: number | null; isFirst: boolean } {
   // A clock that was set back must not put the audit off for longer than the interval.
   const passed = last ? Math.max(0, now - last.at) : Infinity
   const waitMs = Math.max(0, intervalMs - passed)
-  const from = last ? Math.min(last.at, now) : now - intervalMs
-  return { waitMs, since: from - overlapMs }
+  const { coveredTo = null, open = null } = last ?? {}
+  const since = (coveredTo === null ? now - intervalMs : Math.min(coveredTo, now)) - overlapMs
+  const looksAgain = open !== null && now - open.at < openAgainMs && beginsBefore(open.since, since)
+  return { waitMs, since: looksAgain ? open.since : since, isFirst: coveredTo === null }
 }
 
 /** Audits what is new every `intervalMs` until the signal aborts. Never rejects. */
@@ -231,13 +294,18 @@ export async function runAudits(
   { signal, log, now }: { signal: AbortSignal; log: AuditScheduleLog; now: () => number },
 ): Promise<void> {
   while (!signal.aborted) {
-    const { waitMs, since } = nextAudit(audits.outcome, intervalMs, now())
+    const { waitMs, since, isFirst } = nextAudit(audits.outcome, intervalMs, now())
     await pause(waitMs, signal)
     if (signal.aborted) return
     try {
-      const { report } = await audits.run({ since, until: null, signal })
+      const { report, open } = await audits.run({ since, until: null, isFirst, signal })
       const { faults, read } = report
-      if (report.ok) log.info({ read }, 'audit: everything is accounted for')
+      if (open === null) log.info({ read }, 'audit: everything is accounted for')
+      else if (report.ok)
+        log.error(
+          { read, since: isoOrNull(open.since), faults: open.faults },
+          'audit: what came since the last is accounted for, and what was missing before was not looked at',
+        )
       else log.error({ read, faults: faults.slice(0, 20), count: faults.length }, 'audit: calls are missing')
     } catch (error) {
       if (signal.aborted) return

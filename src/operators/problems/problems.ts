@@ -166,7 +166,7 @@ function* found(input: ProblemInput): Generator<FoundProblem> {
     yield {
       ...{ id: 'audit', kind: 'audit', isUrgent: true, ...nothingMore, since: audit.at, size: audit.faults },
       title: 'Calls are not accounted for',
-      text: `The last audit found ${countOf(audit.faults, 'fault')}.`,
+      text: `An audit found ${countOf(audit.faults, 'fault')}, and none that looked there has passed since.`,
     }
   for (const { requestId, at, users } of input.deletions)
     if (now - at > writingMs)

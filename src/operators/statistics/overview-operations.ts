@@ -253,7 +253,7 @@ const auditOf = (runs: AuditRuns) => ({
   last: runs.outcome && {
     ok: runs.outcome.ok,
     at: new Date(runs.outcome.at).toISOString(),
-    faults: runs.last()?.report.faults.length ?? 0,
+    faults: runs.outcome.open?.faults ?? 0,
   },
 })
 

@@ -9,16 +9,22 @@ const overlap = 600_000
 
 test('the next audit is due one interval after the last, and takes in what came since, with an overlap', () => {
   const now = 100 * hour
-  const at = (ago: number) => ({ at: now - ago, ok: true })
-  assert.deepEqual(nextAudit(null, hour, now), { waitMs: 0, since: now - hour - overlap })
-  assert.deepEqual(nextAudit(at(0), hour, now), { waitMs: hour, since: now - overlap })
+  const at = (ago: number) => ({ at: now - ago, ok: true, coveredTo: now - ago, open: null })
+  const isFirst = false
+  assert.deepEqual(nextAudit(null, hour, now), { waitMs: 0, since: now - hour - overlap, isFirst: true })
+  assert.deepEqual(nextAudit(at(0), hour, now), { waitMs: hour, since: now - overlap, isFirst })
   assert.deepEqual(nextAudit(at(hour / 4), hour, now), {
     waitMs: 0.75 * hour,
     since: now - hour / 4 - overlap,
+    isFirst,
   })
-  assert.deepEqual(nextAudit(at(5 * hour), hour, now), { waitMs: 0, since: now - 5 * hour - overlap })
+  assert.deepEqual(nextAudit(at(5 * hour), hour, now), { waitMs: 0, since: now - 5 * hour - overlap, isFirst })
   // The clock was set back.
-  assert.deepEqual(nextAudit(at(-5 * hour), hour, now), { waitMs: hour, since: now - overlap })
+  assert.deepEqual(nextAudit(at(-5 * hour), hour, now), { waitMs: hour, since: now - overlap, isFirst })
+  // What is missing is looked at again, for a day.
+  const missing = (ago: number) => ({ ...at(0), ok: false, open: { at: now - ago, since: 7, faults: 1 } })
+  assert.deepEqual(nextAudit(missing(hour), hour, now), { waitMs: hour, since: 7, isFirst })
+  assert.deepEqual(nextAudit(missing(25 * hour), hour, now), { waitMs: hour, since: now - overlap, isFirst })
 })
 
 const sendsNothing = { sendEvent: () => Promise.resolve(false), log: { warn() {} } }
@@ -71,8 +77,9 @@ test('audits go on after one that could not be made, until the signal aborts', a
 test('the outcome of the last audit is known again after a restart', async () => {
   const { audits, store } = emptyAudits(() => false)
   assert.equal(audits.outcome, null)
-  const { at } = await audits.run({ since: null, until: null })
-  assert.deepEqual(audits.outcome, { at, ok: true })
+  const { at, coveredTo } = await audits.run({ since: null, until: null })
+  const outcome = { at, ok: true, coveredTo, open: null }
+  assert.deepEqual(audits.outcome, outcome)
   const after = new AuditRuns({
     source: () => null!,
     newKeySet: () => null!,
@@ -80,5 +87,10 @@ test('the outcome of the last audit is known again after a restart', async () =>
     now: Date.now,
     ...sendsNothing,
   })
-  assert.deepEqual(after.outcome, { at, ok: true })
+  assert.deepEqual(after.outcome, outcome)
+  // A verdict of an earlier version says neither.
+  const { report } = (await audits.run({ since: null, until: null }))!
+  store.keepAudit(5, JSON.stringify({ since: null, until: null, report, reported: null }))
+  const old = new AuditRuns({ source: () => null!, newKeySet: () => null!, store, now: Date.now, ...sendsNothing })
+  assert.deepEqual(old.outcome, { at: 5, ok: true, coveredTo: 5, open: null })
 })

@@ -77,10 +77,10 @@ export function Audit() {
 }
 
 function Verdict({ verdict }: { verdict: VerdictAnswer }) {
-  const { ok, at, since, until, read } = verdict
+  const { ok, at, since, until, read, open } = verdict
   return (
     <>
-      <section class={`card verdict ${ok ? 'is-sound' : 'is-broken'}`} aria-label="Last verdict">
+      <section class={`card verdict ${open === null ? 'is-sound' : 'is-broken'}`} aria-label="Last verdict">
         <h2>{verdictText(verdict)}</h2>
         <p>
           Verdict of <At at={at} />, <Ago at={at} />. Audited:{' '}
@@ -99,6 +99,12 @@ function Verdict({ verdict }: { verdict: VerdictAnswer }) {
           )}
           .
         </p>
+        {ok && open !== null && (
+          <p>
+            But <At at={open.at} /> an audit found {countOf(open.faultCount, 'fault')}, and none that looked there
+            has passed since: audit everything.
+          </p>
+        )}
         <p class="faint numbers">
           Read:{' '}
           {[

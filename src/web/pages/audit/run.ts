@@ -37,7 +37,7 @@ export function useAuditRun(): AuditRun {
     setSince(null)
     const { last, failure } = data!
     if (failure !== null) say(`${sentence(failure)} The verdict of before stands.`, 'bad')
-    else if (last !== null) say(verdictText(last), last.ok ? 'good' : 'bad')
+    else if (last !== null) say(verdictText(last), last.open === null ? 'good' : 'bad')
   }, [isOver])
 
   const start = async (period: string) => {
@@ -76,8 +76,8 @@ export function useAuditRun(): AuditRun {
     stop: () => void stop(),
   }
 }
-export function verdictText({ ok, faultCount, unbalancedCount }: VerdictAnswer): string {
-  if (ok) return 'Every call is accounted for'
+export function verdictText({ ok, open, faultCount, unbalancedCount }: VerdictAnswer): string {
+  if (ok) return open === null ? 'Every call is accounted for' : 'What was audited is accounted for'
   const parts = [
     faultCount > 0 && countOf(faultCount, 'fault'),
     unbalancedCount > 0 && `${countOf(unbalancedCount, 'destination')} out of balance`,
