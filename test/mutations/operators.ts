@@ -217,6 +217,16 @@ export const operators: readonly Mutation[] = [
     },
   },
   {
+    id: 'names-of-events-kept-one-by-one',
+    file: 'src/core/operational/causes.ts',
+    find: 'entry.open = [entry.cause]',
+    replace: 'entry.open = [...new Set([...entry.open, item])]',
+    test: {
+      file: 'core/operational/violations.test.ts',
+      name: 'a new name each minute for hours is kept in bounded room',
+    },
+  },
+  {
     id: 'an-outage-of-all-is-a-storm',
     file: 'src/core/operational/causes.ts',
     find: 'return others.length >= maxCausesAtOnce\n',

@@ -50,11 +50,11 @@ export interface OpenCause {
   lastAt: number
   /** From then on it may be said again. */
   nextAt: number
-  /** What of it is so. */
+  /** What of it is so; of what is counted, the cause alone: nothing of it ends by itself. */
   open: string[]
   /** What is said next: it stands for all that came since the last time. */
   held: OperationalEvent | null
-  /** What `held` stands for: an item for each event; of what is counted, each item once. */
+  /** What `held` stands for: an item for each event; of what is counted, each item once, the first `maxParts`. */
   parts: string[]
 }
 
@@ -62,6 +62,8 @@ export interface OpenCause {
 export const maxCausesAtOnce = 10
 /** Destinations that an event about several names. */
 const maxNamed = 20
+/** Items of what is counted that are told apart: senders choose the names of events. */
+const maxParts = 100
 
 /**
  * The one rule that keeps operational events from being a storm. A cause is said at once when it begins, and then at
@@ -100,13 +102,15 @@ export class CauseLimits {
     const entry = holder ?? this.#causeFor(event, { bearing, of }, now)
     entry.lastAt = now
     if (bearing === 'ends') entry.open = entry.open.filter((each) => each !== item)
-    else if (bearing !== 'happens' && !entry.open.includes(item)) entry.open.push(item)
+    else if (bearing === 'counts') entry.open = [entry.cause]
+    else if (bearing === 'begins' && !entry.open.includes(item)) entry.open.push(item)
     // Others of it are still so: nothing has ended yet.
     if (event.name === 'Problem Ended' && entry.open.length > 0) return []
     if (bearing === 'counts' && entry.held === null)
       entry.nextAt = Math.max(entry.nextAt, now + this.#times.windowMs)
     entry.held = this.#merged(entry, bearing, event, now)
-    if (bearing !== 'counts' || !entry.parts.includes(item)) entry.parts.push(item)
+    const { parts } = entry
+    if (bearing !== 'counts' || (parts.length < maxParts && !parts.includes(item))) parts.push(item)
     return bearing !== 'counts' && now >= entry.nextAt ? [this.#say(entry, now)] : []
   }
 

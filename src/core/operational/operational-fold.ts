@@ -176,9 +176,13 @@ export const noState: OperationalState = {
   mails: [],
 }
 
+/** A cause of which more is so is long. */
+const maxItemsKept = 10
+
 /**
- * The state, and smaller ones to keep where it does not fit: without the responses that it shows, then without what would
- * only be sent twice, or not at all, after a crash.
+ * The state, and smaller ones to keep where it does not fit. What matters least is forgotten first: the responses that it
+ * shows, then long causes, such as many endpoints that are down, which heartbeats report again. What was not sent or
+ * mailed is forgotten last.
  */
 export function smallerStates(state: OperationalState): OperationalState[] {
   const bareEvent = (event: OperationalEvent): OperationalEvent => ({
@@ -190,11 +194,16 @@ export function smallerStates(state: OperationalState): OperationalState[] {
     causes: state.causes.map((each) => ({ ...each, held: each.held && bareEvent(each.held) })),
     unsent: state.unsent.map(bareEvent),
   }
+  const { causes, unsent, mails } = bare
+  const short = causes.filter(({ held, open }) => held !== null || open.length <= maxItemsKept)
+  const items = new Set(short.flatMap(({ open }) => open))
   return [
     state,
     bare,
-    { ...bare, down: [], causes: bare.causes.filter(({ held }) => held !== null) },
-    { ...bare, down: [], causes: [], deletions: [], mails: [] },
+    { ...bare, causes: short, down: state.down.filter((each) => items.has(keyOf(each))) },
+    { ...bare, causes: causes.filter(({ held }) => held !== null), down: [] },
+    { ...noState, unsent, mails },
+    { ...noState, unsent },
     noState,
   ]
 }

@@ -20,6 +20,7 @@ import {
 } from '../../core/operational/operational-fold.ts'
 import { SettingsReplay } from '../../core/settings/replay.ts'
 import type { TopicNames } from '../../core/topics.ts'
+import { PostriderError } from '../../errors.ts'
 import type { EventsLease, OperationalCheckpoint, EventsFlow, EventsReading, ReadTo } from './events.ts'
 
 /** The consumer group that stands for the lease, and whose commits say how far what was read. */
@@ -45,20 +46,13 @@ export async function openEventsLease(group: EventsGroup, signal: AbortSignal): 
     busy: 'sending operational events',
     signal,
   })
-  // Of one commit: it only has to differ from the one before.
-  let number = Date.now()
+  const metadataOf = stateMetadata(log)
   return {
     check: () => lease.check(),
     release: () => lease.release(),
     async commit({ positions, state }) {
-      number++
-      for (const [index, smaller] of smallerStates(state).entries()) {
-        const pieces = encodeCommitState(JSON.stringify(smaller), number, positions.length)
-        if (pieces === null) continue
-        if (index > 0)
-          log.warn('not all operational events can be kept for a crash: too many endpoints are down at once')
-        return lease.commit(positions.map((position, at) => ({ ...position, metadata: pieces[at]! })))
-      }
+      const pieces = metadataOf(state, positions.length)
+      await lease.commit(positions.map((position, at) => ({ ...position, metadata: pieces[at]! })))
     },
   }
 }
@@ -241,6 +235,30 @@ export function encodeCommitState(text: string, number: number, partitions: numb
     { length: partitions },
     (_, index) => `s1:${number}:${index}/${pieces}:${encoded.slice(index * room, (index + 1) * room)}`,
   )
+}
+
+/**
+ * States as the metadata of one commit after another: of each as much as fits. That something does not is logged once, until
+ * everything fits again.
+ */
+export function stateMetadata(log: {
+  warn(message: string): void
+}): (state: OperationalState, partitions: number) => string[] {
+  // Of one commit: it only has to differ from the one before.
+  let number = Date.now()
+  let isWhole = true
+  return (state, partitions) => {
+    number++
+    for (const smaller of smallerStates(state)) {
+      const pieces = encodeCommitState(JSON.stringify(smaller), number, partitions)
+      if (pieces === null) continue
+      if (isWhole && smaller !== state)
+        log.warn('not all operational events can be kept for a crash: too much is wrong at once')
+      isWhole = smaller === state
+      return pieces
+    }
+    throw new PostriderError('invariant', 'not even an empty state fits into a commit')
+  }
 }
 
 /** Null where the metadata is of no commit of `encodeCommitState`, or not all of one. */
