@@ -54,7 +54,7 @@ function limitedServices(only: readonly string[], services: ConsoleServices): Co
     replays: limitedReplays(sees, services.replays),
     heldKeptMs: services.heldKeptMs,
     statistics: async () => limitedStatistics(sees, await services.statistics()),
-    waiting: limitedWaiting(sees, services.waiting),
+    waiting: limitedWaiting(only, services.waiting),
     // For the list of problems: those of audits and of deletions are not among the holder's.
     audits: async () => noAudits,
     deletions: noDeletions,
@@ -363,18 +363,25 @@ function ownProcess(sees: Sees, seen: SeenProcess): SeenProcess {
   }
 }
 
-const limitedWaiting = (sees: Sees, waiting: ConsoleServices['waiting']): ConsoleServices['waiting'] =>
-  ({
+function limitedWaiting(
+  only: readonly string[],
+  waiting: ConsoleServices['waiting'],
+): ConsoleServices['waiting'] {
+  const sees = seesOf(only)
+  return {
     async counts() {
       const counts = await waiting.counts()
       return counts && new Map([...counts].filter(([id]) => sees(id)))
     },
-    sure: (of: string, count: number, moves: string) => waiting.sure(of, count, moves),
+    // Of what the holder sees: it is not the same sum as anybody else's.
+    sure: (of: string, count: number, moves: string) =>
+      waiting.sure(`${only.toSorted().join()} ${of}`, count, moves),
     list: async (id: string, most: number, signal: AbortSignal) =>
       sees(id) ? waiting.list(id, most, signal) : { calls: [], isCut: false },
     held: async (id: string, since: number, most: number, signal: AbortSignal) =>
       sees(id) ? waiting.held(id, since, most, signal) : { calls: [], isCut: false },
-  }) as ConsoleServices['waiting']
+  } as ConsoleServices['waiting']
+}
 
 const limitedTail = (sees: Sees, liveTail: ConsoleServices['liveTail']): ConsoleServices['liveTail'] =>
   ({

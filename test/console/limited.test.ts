@@ -11,6 +11,8 @@ import { initialSettings } from '../../src/core/settings/settings.ts'
 import { limitedState } from '../../src/operators/limited.ts'
 import { operations } from '../../src/operators/operations.ts'
 import { roleOf } from '../../src/operators/operation.ts'
+import type { ConsoleServices } from '../../src/operators/services.ts'
+import { maxWatched, WaitingInTiers, type WaitingReader } from '../../src/operators/statistics/waiting.ts'
 import { hashOfToken, newToken } from '../../src/operators/tokens/tokens.ts'
 import { isOthers, now, servicesOfTwo } from '../support/services-of-two.ts'
 
@@ -20,7 +22,7 @@ interface Asked {
   json?: unknown
 }
 
-async function underTest(t: TestContext) {
+async function underTest(t: TestContext, given: Partial<ConsoleServices> = {}) {
   const tokens = new Map<string, { token: string; role: Role; only: Reach }>()
   const commands: SettingsCommand[] = []
   const only = ['shop', 'crm']
@@ -40,7 +42,7 @@ async function underTest(t: TestContext) {
     token: 'an-admin-token-of-a-test-0123456789',
     version: '1',
     operations,
-    services: () => services,
+    services: () => ({ ...services, ...given }),
     counts: { request: () => {} },
     log: pino({ level: 'error' }, { write: (line) => assert.fail(line) }),
   })
@@ -240,4 +242,48 @@ test('what is about the whole deployment is refused to a limited token, with a c
     assert.ok([400, 404].includes(answer.status), JSON.stringify(chosen))
   }
   assert.deepEqual(deeds, [])
+})
+
+/** Retries were scheduled, and none waits: of `crm` 3, of `zeta-crm` 7,777. */
+async function withMissing(clock: () => number): Promise<Partial<ConsoleServices>> {
+  const missing = new Map([
+    ['crm', 3],
+    ['zeta-crm', 7_777],
+  ])
+  const pointsOf = (count: number) => [{ at: now - 60_000, counts: { planned: count, retried: count } }]
+  const statistics = {
+    ...(await servicesOfTwo().services.statistics()),
+    series: ({ kind, id }: { kind: string; id: string }) =>
+      kind === 'destination' && missing.has(id) ? pointsOf(missing.get(id)!) : [],
+    totals: (kind: string) => (kind === 'destination' ? pointsOf(7_780) : []),
+    deadLetters: () => [],
+  }
+  const reader = { count: async () => new Map() } as unknown as WaitingReader
+  return {
+    statistics: async () => statistics as unknown as Awaited<ReturnType<ConsoleServices['statistics']>>,
+    waiting: new WaitingInTiers(reader, clock),
+  }
+}
+
+test('what is unaccounted becomes sure for one token and for a limited one that ask in turn, for each what it sees', async (t) => {
+  let clock = 0
+  const { ask } = await underTest(t, await withMissing(() => clock))
+  const unaccounted = async (who: string) => {
+    const { text } = await ask(who, { at: 'GET /stats' })
+    return (JSON.parse(text) as { pipeline: { unaccounted: number | null } }).pipeline.unaccounted
+  }
+  for (; clock < 20_000; clock += 5_000)
+    assert.deepEqual([await unaccounted('all'), await unaccounted('reader')], [null, null])
+  for (; clock <= 40_000; clock += 5_000)
+    assert.deepEqual([await unaccounted('all'), await unaccounted('reader')], [7_780, 3])
+})
+
+test('what is asked for all the time stays sure, however much else is asked for once', () => {
+  let clock = 0
+  const waiting = new WaitingInTiers({} as WaitingReader, () => clock)
+  for (; clock < 20_000; clock += 1_000) {
+    assert.equal(waiting.sure('all', 3, 'same'), null)
+    for (let other = 0; other < maxWatched / 2; other++) waiting.sure(`${clock}/${other}`, 3, 'same')
+  }
+  assert.equal(waiting.sure('all', 3, 'same'), 3)
 })

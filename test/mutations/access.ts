@@ -282,6 +282,16 @@ export const access: readonly Mutation[] = [
     test: { file: limited, name: noneOfAnothers },
   },
   {
+    id: 'one-count-for-whatever-is-seen',
+    file: 'src/operators/limited.ts',
+    find: 'waiting.sure(`${only.toSorted().join()} ${of}`, count, moves)',
+    replace: 'waiting.sure(of, count, moves)',
+    test: {
+      file: limited,
+      name: 'what is unaccounted becomes sure for one token and for a limited one that ask in turn',
+    },
+  },
+  {
     id: 'what-was-held-of-anothers',
     file: 'src/operators/limited.ts',
     find: 'held: tally.held.filter(({ destinationId }) => sees(destinationId)),',

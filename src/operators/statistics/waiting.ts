@@ -33,8 +33,8 @@ export interface WaitingReader {
 export const maxWaitingRead = 20_000
 /** How old a count may be, in ms. */
 const freshMs = 10_000
-/** Periods of destinations that are watched at once. */
-const maxWatched = 1_000
+/** Periods of destinations, and of what limited tokens see, that are watched at once: the last ones asked for. */
+export const maxWatched = 1_000
 
 /** Counts what waits in retry tiers, no more often than every ten seconds, whoever asks. */
 export class WaitingInTiers {
@@ -73,11 +73,11 @@ export class WaitingInTiers {
 
   /** What is sure of it; null where nothing is. @param of what it was found of */
   sure(of: string, count: number, moves: string): number | null {
-    let sure = this.#sure.get(of)
-    if (!sure) {
-      if (this.#sure.size >= maxWatched) this.#sure.clear()
-      this.#sure.set(of, (sure = new SureCount()))
-    }
+    const sure = this.#sure.get(of) ?? new SureCount()
+    this.#sure.delete(of)
+    this.#sure.set(of, sure)
+    const [oldest] = this.#sure.keys()
+    if (this.#sure.size > maxWatched) this.#sure.delete(oldest!)
     return sure.add(count, moves, this.#now())
   }
 }
