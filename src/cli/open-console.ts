@@ -35,6 +35,8 @@ export interface OpenConsoleOptions extends Context {
   operationalEvents?: Partial<OperationalTimes> | null
   /** When compacted topics are marked; within an hour and then daily unless given. */
   compactionMarks?: MarkTimes
+  /** How often retention is read again. */
+  retentionEveryMs?: number
   /** Logs a browser in once. */
   loginCode?: LoginCode
 }

@@ -3,7 +3,7 @@ import { boundHeap } from '../adapters/bound-heap.ts'
 import { compileSchema } from '../adapters/json-schema/compile-schema.ts'
 import { endPauses } from '../adapters/folded-log/pause-ends.ts'
 import type { SettingsLog } from '../adapters/folded-log/settings-log.ts'
-import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
+import { followRetention, readRetention } from '../adapters/kafka/admin/retention.ts'
 import { GroupSource } from '../adapters/kafka/group/group-source.ts'
 import { Brokers } from '../adapters/kafka/link/brokers.ts'
 import { OpenTransactions } from '../adapters/kafka/open-transactions.ts'
@@ -44,6 +44,8 @@ export interface OpenForwarderOptions extends Context {
   /** Shared with other parts of this process, which then show it; its own unless given. */
   produceDurations?: ProduceDurations
   logCounts?: LogCounts
+  /** How often retention is read again. */
+  retentionEveryMs?: number
 }
 
 /** What retry topics and dead letters take by contract (max.message.bytes), less room for the batch's header. */
@@ -86,7 +88,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   const { config, kafka, log, topics, codecs } = options
   const retryTopics = await checkStart(kafka, config, log, 'forwarder')
   await readyToWrite(codecs, config)
-  counts.heldKeptMs = await heldKeptMs(kafka, topics)
+  counts.retention = await readRetention(kafka, topics)
   counts.watchLosses([topics.calls, ...retryTopics])
 
   const open = new AsyncDisposableStack()
@@ -176,6 +178,10 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       try {
         await Promise.all([settings.start(signal), erasures.start(signal), suppressions.start(signal)])
         open.defer(endPauses(settings, log))
+        const everyMs = options.retentionEveryMs
+        open.defer(
+          followRetention({ kafka, topics, log, everyMs }, (retention) => (counts.retention = retention)),
+        )
         const running = forwarder.run(stopping.signal)
         // A log that can never be read ends the part.
         await Promise.race([running, settings.ended, erasures.ended, suppressions.ended]).finally(

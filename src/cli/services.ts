@@ -2,7 +2,7 @@
 import type { FoldedLog } from '../adapters/folded-log/folded-log.ts'
 import { readChanges } from '../adapters/folded-log/settings-history.ts'
 import type { SettingsLog } from '../adapters/folded-log/settings-log.ts'
-import { heldKeptMs } from '../adapters/kafka/admin/held-retention.ts'
+import { followRetention, readRetention } from '../adapters/kafka/admin/retention.ts'
 import { openMailer } from '../adapters/mailer.ts'
 import { schemaRefusal } from '../adapters/json-schema/compile-schema.ts'
 import { createSecrets } from '../adapters/secrets.ts'
@@ -40,6 +40,8 @@ export interface ServicesOptions extends LogOptions {
   signal: AbortSignal
   /** Resolves once the statistics hold what they are to show first. */
   readStatistics(statistics: Statistics): Promise<void>
+  /** How often retention is read again. */
+  retentionEveryMs?: number
 }
 
 /** A log that is read to its end when it is first asked for. */
@@ -64,7 +66,7 @@ export interface OpenServices {
 
 /** Asks Kafka and the registry for nothing yet. */
 export function openServices(deployment: Context, options: ServicesOptions): OpenServices {
-  const { config, kafka, topics } = deployment
+  const { config, kafka, topics, log } = deployment
   const { signal } = options
   const open = new AsyncDisposableStack()
   const opening: Promise<unknown>[] = []
@@ -96,6 +98,12 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     await options.readStatistics(made)
     return made
   })
+  const retention = opened(async () => {
+    let newest = await readRetention(kafka, topics)
+    const everyMs = options.retentionEveryMs
+    open.defer(followRetention({ kafka, topics, log, everyMs }, (found) => (newest = found)))
+    return () => newest
+  })
   const messages = opened(async () => closing(await openMessages(deployment, erased)))
   const audits = once(async () =>
     openAudits(deployment, (await statistics()).database, settings, options.mails ?? null),
@@ -122,7 +130,7 @@ export function openServices(deployment: Context, options: ServicesOptions): Ope
     catalogue: async () => (await messages()).catalogue,
     readChanges: (each, stop) => readChanges(settingsHistoryOf(deployment), each, stop),
     replays: replaysOf(replays),
-    heldKeptMs: once(() => heldKeptMs(kafka, topics)),
+    heldKeptMs: async () => (await retention())().heldMs,
     statistics: async () => (await statistics()).database,
     waiting: openWaiting(deployment, erased),
     audits,

@@ -396,6 +396,16 @@ export const operators: readonly Mutation[] = [
     },
   },
   {
+    id: 'calls-kept-for-as-long-as-the-ledger',
+    file: 'src/adapters/metrics/forwarder-gauges.ts',
+    find: 'exposeWaiting(gauges, callsMs)',
+    replace: 'exposeWaiting(gauges, heldMs ?? callsMs)',
+    test: {
+      file: 'adapters/metrics/forwarder-metrics.test.ts',
+      name: 'gauges are evaluated when the page is read',
+    },
+  },
+  {
     id: 'metrics-that-hide-an-endpoint-that-is-down',
     file: 'src/adapters/metrics/forwarder-gauges.ts',
     find: '(needsAttention && left-- > 0)',

@@ -148,7 +148,7 @@ test('docs/operations.md names every exposed metric, and no others', () => {
     pauses: () => [],
     settingsVersion: () => 0,
   })
-  counts.heldKeptMs = 1
+  counts.retention = { callsMs: 1, heldMs: 1 }
   const collected = new CollectorCounts()
   collected.calls('shop', 'track', 'accepted', 1)
   const asked = new ConsoleCounts()

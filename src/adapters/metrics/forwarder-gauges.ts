@@ -1,4 +1,5 @@
 import type { EndpointGauges, ForwarderGauges } from '../../forwarder/metrics.ts'
+import type { Retention } from '../kafka/admin/retention.ts'
 import { escapeValue, heading, inPieces, labels, other } from './exposition.ts'
 
 /** One URL, or all that are shown together: then states are counts. */
@@ -44,12 +45,11 @@ const endpointFamilies: { name: string; help: string; of: (endpoint: ShownEndpoi
 
 /**
  * What is read from a forwarder at each scrape.
- * @param heldKeptMs for how long Kafka keeps calls; null without a limit
  * @param isOwn whether a destination has series of its own; of the others, those that need attention are shown
  */
 export function* exposeGauges(
   gauges: ForwarderGauges,
-  heldKeptMs: number | null,
+  { callsMs, heldMs }: Retention,
   isOwn: (destinationId: string) => boolean,
 ): Generator<string> {
   yield (
@@ -114,13 +114,13 @@ export function* exposeGauges(
       'gauge',
       'When Kafka begins to delete what is held for a paused destination, in seconds since 1970.',
     ),
-    heldKeptMs === null ? [] : pauses,
+    heldMs === null ? [] : pauses,
     ({ id, one, rest }) => {
       const since = one?.since ?? rest.reduce((earliest, each) => Math.min(earliest, each.since), Infinity)
-      return `postrider_destination_held_until_seconds{destination="${escapeValue(id)}"} ${(since + heldKeptMs!) / 1_000}\n`
+      return `postrider_destination_held_until_seconds{destination="${escapeValue(id)}"} ${(since + heldMs!) / 1_000}\n`
     },
   )
-  yield* exposeWaiting(gauges, heldKeptMs)
+  yield* exposeWaiting(gauges, callsMs)
   yield* inPieces(
     heading('postrider_consumer_lag', 'gauge', 'Records behind the end, in partitions of this process.'),
     gauges.lag(),

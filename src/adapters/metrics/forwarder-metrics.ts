@@ -1,5 +1,6 @@
 import type { DestinationMetrics, ForwarderGauges, ForwarderMetrics } from '../../forwarder/metrics.ts'
 import type { PlanMode } from '../../core/tracking-plan/tracking-plan.ts'
+import type { Retention } from '../kafka/admin/retention.ts'
 import { ConnectionCounts } from '../webhook/connection-counts.ts'
 import { DestinationCounters, exposeDestinations } from './destination-counts.ts'
 import { defaultOwnSeries, heading, labels, other, type Exposed, Histogram } from './exposition.ts'
@@ -26,8 +27,8 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   /** Counted by the client that sends webhooks. */
   readonly connections = new ConnectionCounts()
   #gauges: ForwarderGauges | null = null
-  /** For how long Kafka keeps calls, and so what a pause holds, in ms; null without a limit. */
-  heldKeptMs: number | null = null
+  /** As it was read last. */
+  retention: Retention = { callsMs: null, heldMs: null }
 
   /**
    * @param shared is counted into, and shown by the part that shares it
@@ -111,7 +112,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
     yield violationLines(this.#violations)
     yield connectionLines(this.connections)
     if (this.#showsProduce) yield* this.#produce.expose()
-    if (this.#gauges) yield* exposeGauges(this.#gauges, this.heldKeptMs, (id) => this.#isOwn(id))
+    if (this.#gauges) yield* exposeGauges(this.#gauges, this.retention, (id) => this.#isOwn(id))
   }
 }
 

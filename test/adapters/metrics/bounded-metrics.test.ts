@@ -47,7 +47,7 @@ function page(maxDestinations: number, down = 0) {
     return endpoint(index, isDown ? { down: true, breakerOpen: true, phase: 'open' } : {})
   })
   counts.watch(gaugesOf(all))
-  counts.heldKeptMs = 0
+  counts.retention = { callsMs: 0, heldMs: 0 }
   const text = [...counts.expose()].join('')
   const { samples } = parseExposition(text)
   const of = (name: string) => [...samples].filter(([series]) => series.startsWith(`${name}{`))

@@ -177,7 +177,7 @@ test('gauges are evaluated when the page is read', () => {
     pauses: () => [{ destinationId: 'crm', since: 1_000_000 }],
     settingsVersion: () => 0,
   })
-  counts.heldKeptMs = 500_000
+  counts.retention = { callsMs: 900_000, heldMs: 500_000 }
   inFlight = 9
   const { samples } = shown(counts)
   assert.equal(samples.get('postrider_in_flight'), 9)
@@ -198,7 +198,7 @@ test('gauges are evaluated when the page is read', () => {
   assert.equal(samples.get('postrider_endpoint_down{destination="crm",url_id="u1"}'), 0)
   assert.equal(samples.get('postrider_endpoint_down{destination="crm",url_id="u2"}'), 1)
   assert.equal(samples.get('postrider_endpoint_gone{destination="crm",url_id="u3"}'), 1)
-  assert.equal(samples.get('postrider_calls_kept_seconds'), 500)
+  assert.equal(samples.get('postrider_calls_kept_seconds'), 900)
   const age = 'postrider_oldest_waiting_call_age_seconds'
   assert.equal(samples.get(`${age}{topic="analytics.calls",partition="4"}`), 90)
   assert.ok(![...samples.keys()].some((series) => series.startsWith(`${age}{topic="webhooks`)))
