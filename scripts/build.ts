@@ -56,7 +56,7 @@ const published = {
   engines,
   bin,
   // Not the client, which is a package of its own.
-  files: ['browser-sdk', 'presets', 'schemas', 'src', 'web'],
+  files: ['browser-sdk', 'ops', 'presets', 'schemas', 'src', 'web'],
   ...exportsOf(manifest),
   dependencies,
 }

@@ -54,7 +54,7 @@ test(
     await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: made })
 
     await t.test(
-      'the client’s package is what `npm run build` makes, and is not in the server’s',
+      'the client’s package is what `npm run build` makes, and the server’s has the units of systemd and no client',
       async (t) => {
         const folder = await temporaryFolder(t)
         const unpacked = async (name: string) => {
@@ -70,6 +70,10 @@ test(
         assert.ok(
           server.includes('src/main.js') && server.includes('README.md') && !server.includes('client'),
         )
+        // docs/systemd.md copies them from where the package is installed.
+        const units = await readdir(join(root, 'ops/systemd'), { recursive: true })
+        assert.ok(units.includes('postrider@.service') && units.length > 4)
+        for (const unit of units) assert.ok(server.includes(join('ops/systemd', unit)), unit)
       },
     )
 

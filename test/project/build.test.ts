@@ -50,6 +50,10 @@ test('the published package contains schemas, type declarations and licence, and
   const manifest = JSON.parse(await readFile(join(dist, 'package.json'), 'utf8')) as Record<string, unknown>
   assert.ok(!manifest.private && !manifest.scripts && !manifest.devDependencies)
   assert.deepEqual(manifest.bin, { postrider: 'src/main.js' })
+  // What npm would leave out of the package is missing where it is installed.
+  const folders = (await readdir(dist, { withFileTypes: true })).filter((entry) => entry.isDirectory())
+  const packed = folders.map(({ name }) => name).filter((name) => name !== 'client')
+  assert.deepEqual(manifest.files, packed.sort())
 })
 
 test('the published package serves the same SDK for browsers, and depends on nothing for it', async () => {
