@@ -4,9 +4,13 @@ import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
+import { fastify } from 'fastify'
 import { parse } from 'yaml'
 import { renderKustomizeBase } from '../../scripts/render-kustomize.ts'
 import { withSettings } from '../../scripts/settings-schema.ts'
+import { ClientAddress } from '../../src/adapters/http/client-address.ts'
+import { addSdkRoutes } from '../../src/adapters/http/sdk-routes.ts'
+import { pixelRoutes, postRoutes } from '../../src/collector/routes.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 import { codeBlocks, readPage } from '../support/docs.ts'
@@ -21,6 +25,7 @@ import { dashboardFile } from '../support/ops/dashboard.ts'
 import { readRules } from '../support/ops/rules.ts'
 import { needed } from '../support/ops/tools.ts'
 import { createAuthority } from '../support/secured/certificates.ts'
+import { silentLog } from '../support/silent-log.ts'
 
 const tools = needed('helm', 'kubernetes-schemas')
 const { skip } = tools
@@ -242,6 +247,36 @@ test(
       }
   },
 )
+
+test('the Ingress routes every path that the collector serves, in any case', { skip }, () => {
+  const paths = [...postRoutes.keys(), ...[...pixelRoutes.keys()].map((type) => `/v1/pixel/${type}`)]
+  const app = fastify()
+  app.addHook('onRoute', ({ url }) => void paths.push(url))
+  addSdkRoutes(app, {
+    collector: () => null,
+    clientAddress: new ClientAddress([]),
+    collectorUrl: null,
+    servesBrowserSdk: true,
+    log: silentLog,
+    send() {},
+  })
+  for (const path of ['/v1/batch', '/sourceConfig', '/analytics.js/v1/:writeKey/:file'])
+    assert.ok(paths.includes(path), path)
+  const { rules } = find('everything', 'Ingress').spec as {
+    rules: { http: { paths: { path: string; pathType: string }[] } }[]
+  }
+  const routed = rules.flatMap(({ http }) => http.paths)
+  // By whole elements of the path, and by their case.
+  const isRouted = (path: string) =>
+    routed.some((rule) => {
+      assert.equal(rule.pathType, 'Prefix')
+      return `${path}/`.startsWith(`${rule.path.replace(/\/$/, '')}/`)
+    })
+  assert.deepEqual(
+    paths.flatMap((path) => [path, path.toUpperCase()]).filter((path) => !isRouted(path)),
+    [],
+  )
+})
 
 test(
   'an update takes no capacity away, and a pod has longer to stop than its process needs',
