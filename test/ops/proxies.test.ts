@@ -137,7 +137,7 @@ for (const proxy of proxies) {
   // The caller has an address of its own on the loopback interface, which only Linux has without being told.
   const skip = process.platform !== 'linux' ? 'needs 127.0.0.2' : needed(proxy.tool).skip
   test(
-    `behind ${proxy.tool} calls come in by TLS with the caller’s address, and the console works`,
+    `behind ${proxy.tool} calls come in by TLS with the caller’s address, the console works, and large requests pass`,
     { skip },
     async (t) => {
       const deployment = await deploy(t, settings)
@@ -175,9 +175,33 @@ for (const proxy of proxies) {
       })
       assert.equal(changed.status, 200, await text(changed.response))
 
+      // The path of a pixel is long, and a list of users has no limit.
+      const pixel = { ...call, messageId: 'm-2', properties: { text: 'x'.repeat(9_000) } }
+      const data = Buffer.from(JSON.stringify(pixel)).toString('base64url')
+      assert.ok(data.length > 12_000)
+      const shown = await ask(at, collectorName, `/v1/pixel/track?data=${data}`, {})
+      assert.equal(shown.status, 200, await text(shown.response))
+      const bearer = { authorization: `Bearer ${adminToken}` }
+      const created = await ask(at, consoleName, '/api/v1/audiences', {
+        method: 'POST',
+        headers: { ...bearer, 'content-type': 'application/json' },
+        body: '{"id":"vip","name":"VIP","sourceId":"shop"}',
+      })
+      assert.equal(created.status, 201, await text(created.response))
+      const users = Array.from({ length: 2_100 }, (_, index) => String(index).padStart(1_000, 'u'))
+      const synced = await ask(at, consoleName, '/api/v1/audiences/vip/sync', {
+        method: 'POST',
+        // As `curl -T -` sends it.
+        headers: { ...bearer, 'content-type': 'text/plain', 'transfer-encoding': 'chunked' },
+        body: users.join('\n'),
+      })
+      const report = await text(synced.response)
+      assert.equal(synced.status, 200, report)
+      assert.equal((JSON.parse(report) as { entered: number }).entered, users.length)
+
       // What Live shows comes at once, not when a buffer of the proxy is full.
       const tail = await ask(at, consoleName, '/api/v1/sources/shop/tail', {
-        headers: { authorization: `Bearer ${adminToken}` },
+        headers: bearer,
       })
       assert.equal(tail.status, 200)
       let seen = ''
