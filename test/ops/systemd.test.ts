@@ -6,10 +6,11 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from '
 import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { variableNames } from '../../src/config/variables.ts'
 import { freePort } from '../../src/local/ports.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
-import { codeBlocks, root } from '../support/docs.ts'
+import { codeBlocks, readPage, root } from '../support/docs.ts'
 import { needed } from '../support/ops/tools.ts'
 import { until } from '../support/until.ts'
 
@@ -20,13 +21,18 @@ const instances = ['setup', ...parts]
 
 const { skip, path } = needed('systemd-analyze')
 
-/** A copy in which the program is this machine's. */
+/** The page's own: the settings of all parts, and the drop-in that gives them a file. */
+const [settings, dropIn, ...otherFiles] = codeBlocks('ini', ['docs/systemd.md'])
+
+/** A copy in which the program is this machine's, and with the page's drop-in. */
 async function unitFolder(t: TestContext): Promise<string> {
   const folder = join(await temporaryFolder(t), 'system')
   await cp(units, folder, { recursive: true })
   const text = await readFile(join(folder, unit), 'utf8')
   assert.ok(text.includes('/usr/bin/node '))
   await writeFile(join(folder, unit), text.replace('/usr/bin/node ', `${process.execPath} `))
+  mkdirSync(join(folder, `${unit}.d`))
+  await writeFile(join(folder, `${unit}.d/files.conf`), dropIn!)
   return folder
 }
 
@@ -44,6 +50,27 @@ test('systemd accepts the units, and each part is confined', { skip }, async (t)
     // Its exposure, of 10: a unit that says nothing has 9.6.
     assert.equal(analyze('security', '--offline=yes', '--threshold=20', name)[0], 0)
   }
+})
+
+test('each file that a setting names is a credential of the same drop-in, for no part may read /etc/postrider', () => {
+  assert.ok(dropIn && otherFiles.length === 0)
+  const files = readdirSync(units, { recursive: true, encoding: 'utf8' })
+  const ours = files.filter((file) => file.endsWith('.conf'))
+  assert.ok(ours.length > 2)
+  for (const text of [dropIn, ...ours.map((file) => readFileSync(join(units, file), 'utf8'))]) {
+    const loaded = [...text.matchAll(/^LoadCredential=(.+):\/etc\/postrider\/.+$/gm)].map(([, name]) => name)
+    const named = [...text.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line]) => line!.split(' '))
+    const credentials = named.map((assignment) => {
+      const [, variable, name] = /^(\w+)_FILE=%d\/(\S+)$/.exec(assignment)!
+      assert.ok(
+        variableNames.some((each) => [variable, `${variable}_FILE`].includes(each)),
+        assignment,
+      )
+      return name
+    })
+    assert.deepEqual(credentials, loaded)
+  }
+  assert.match(readPage('docs/systemd.md'), /`KAFKA_SSL_CA_FILE=\/etc\/postrider\/kafka-ca\.pem`/)
 })
 
 /** The values of one directive of an instance, in their order. A drop-in adds to lists. */
@@ -103,9 +130,7 @@ test('each part runs by its unit with the keys that it needs, and ends with SIGT
   await etc('secrets_key', `${SECRETS_KEY}\n`)
   await etc('admin_token', `${'t'.repeat(64)}\n`)
   // The file of the page, with this deployment's addresses.
-  const [page, ...others] = codeBlocks('ini', ['docs/systemd.md'])
-  assert.ok(page && others.length === 0)
-  const named = page.split('\n').flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? [])
+  const named = settings!.split('\n').flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? [])
   assert.deepEqual(named, ['KAFKA_BROKERS', 'SCHEMA_REGISTRY_URL'])
   const lines = Object.entries({ ...env, COLLECTOR_PORT: '0', CONSOLE_PORT: '0' })
   await etc('postrider.env', lines.map(([name, value]) => `${name}=${value}\n`).join(''))
