@@ -105,7 +105,7 @@ const refusedText = ({ deadLetters }: Status): string =>
     : '`postrider dead-letters replay --dry-run` says why they cannot be replayed'
 
 export const overlapNote = (ids: readonly string[]): string =>
-  `${ids.join(', ')} began before and may send the same; receivers know them by their Idempotency-Key`
+  `${ids.join(', ')} began before and may send the same; receivers know them by their messageId`
 
 export function dryRunText(report: DryRun): string {
   const { counts, erased, refused, repeated, unfinished, results } = report
