@@ -26,6 +26,7 @@ interface Service {
   security_opt?: string[]
   read_only?: boolean
   mem_limit?: string
+  scale?: string
 }
 const compose = async () =>
   (await yaml('docker-compose.yml')) as {
@@ -176,6 +177,21 @@ test('Postrider accepts its settings in docker-compose.yml', async () => {
 test('the Kafka of docker-compose.yml remembers a stopped group for 30 days', async () => {
   const { services } = await compose()
   assert.equal(services.kafka?.environment?.KAFKA_OFFSETS_RETENTION_MINUTES, 30 * 24 * 60)
+})
+
+test('the number of forwarders is set where every `docker compose up` finds it, an upgrade’s too', async () => {
+  const { forwarder } = (await compose()).services
+  assert.equal(forwarder?.scale, '${FORWARDERS:-1}')
+  // One port for each.
+  const [, first, last] = /:(\d+)-(\d+):\d+$/.exec(forwarder.ports?.[0] ?? '')!
+  assert.ok(Number(last) - Number(first) >= 9)
+  for (const page of ['docs/operations.md', 'docs/upgrade.md', 'docker-compose.yml'])
+    assert.doesNotMatch(
+      await text(page),
+      /--scale/,
+      `${page}: the next \`up\` without it would take them away`,
+    )
+  assert.match(await text('docs/operations.md'), /^echo FORWARDERS=\d+ >> \.env && docker compose up -d$/m)
 })
 
 test('Prometheus scrapes the port that the parts serve their metrics on', async () => {
