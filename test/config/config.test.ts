@@ -188,11 +188,20 @@ test('allowed networks are CIDRs, and a single address is allowed too', () => {
     '::1/128',
   ])
   // `10/8` is 0.0.0.10/8 to whom takes short forms: it would let requests through to this machine itself.
-  for (const wrong of ['10.0.0/99', '10/8', '192.168/16', '010.0.0.0/8', '0xa.0.0.0/8', '10.0.0.0', '::1/129'])
+  for (const wrong of [
+    '10.0.0/99',
+    '10/8',
+    '192.168/16',
+    '010.0.0.0/8',
+    '0xa.0.0.0/8',
+    '10.0.0.0',
+    '::1/129',
+  ])
     for (const name of ['WEBHOOK_ALLOWED_NETWORKS', 'TRUSTED_PROXIES']) {
       const [line = ''] = linesFor({ [name]: `10.0.0.0/8,${wrong}` })
       if (wrong === '10.0.0.0') assert.equal(line, '')
-      else assert.ok(line.includes(`("${wrong}" is neither an address nor a CIDR)`), `${name} ${wrong}: ${line}`)
+      else
+        assert.ok(line.includes(`("${wrong}" is neither an address nor a CIDR)`), `${name} ${wrong}: ${line}`)
     }
 })
 

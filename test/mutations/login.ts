@@ -105,7 +105,7 @@ export const login: readonly Mutation[] = [
   {
     id: 'a-batch-halved-for-its-login',
     file: 'src/forwarder/send/endpoint-queue.ts',
-    find: ' || isAboutSender(outcome)',
+    find: ' && !isAboutSender(outcome)',
     replace: '',
     test: {
       file: 'forwarder/send/batches.test.ts',

@@ -649,7 +649,7 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-batch-that-is-refused-given-up-as-a-whole',
     file: 'src/forwarder/send/endpoint-queue.ts',
-    find: "if (outcome.kind !== 'status_4xx' || attempts.length === 1 || isAboutSender(outcome)) {",
+    find: 'if (!isOfOneCall || attempts.length === 1) {',
     replace: 'if (attempts.length > 0) {',
     test: {
       file: 'forwarder/send/batches.test.ts',
@@ -714,6 +714,26 @@ export const requests: readonly Mutation[] = [
     test: {
       file: 'adapters/webhook/withdrawing.test.ts',
       name: 'what was written may go out once more only if it still may when its new connection is there',
+    },
+  },
+  {
+    id: 'a-batch-halved-where-it-is-worth-another-try',
+    file: 'src/forwarder/send/endpoint-queue.ts',
+    find: ' && !canRetry(outcome)',
+    replace: '',
+    test: {
+      file: 'forwarder/send/batches.test.ts',
+      name: 'a batch that is worth another try as it is comes back as a whole: no request is made in halves',
+    },
+  },
+  {
+    id: 'an-audit-that-leaves-out-what-none-has-looked-at',
+    file: 'src/operators/audit/runs.ts',
+    find: 'const goesOn = since === null || isFirst || (before !== null && since <= before)',
+    replace: 'const goesOn = since !== undefined',
+    test: {
+      file: 'console/audit/audit-running.test.ts',
+      name: 'the next audit by the clock takes in all that no audit has looked at, however narrow or slow the last one was',
     },
   },
 ]

@@ -24,7 +24,13 @@ import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import { within } from '../kafka/waiting.ts'
 import { FoldedLog, type FoldedLogOptions } from './folded-log.ts'
 import { SettingsFollower, type SettingsLogCounts } from './settings-follower.ts'
-import { readEntry, skipFields, toFields, type SettingsEventFields, type SettingsReader } from './settings-record.ts'
+import {
+  readEntry,
+  skipFields,
+  toFields,
+  type SettingsEventFields,
+  type SettingsReader,
+} from './settings-record.ts'
 
 /** Settings events to and from bytes. A registry that is away: an error with `canRetry`. */
 export interface SettingsCodec extends SettingsReader {

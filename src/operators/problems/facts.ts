@@ -87,7 +87,11 @@ export async function problemInput(
     deadLetters: isWanted('dead_letters') ? store.deadLetters({ since: period.from }) : [],
     failedDeletes: isWanted('deletes_failed') ? store.deadLetters({ onlyDeletes: true }) : [],
     lostRecords: isWanted('dead_letters') ? lostRecordsOf(store, period) : 0,
-    audit: outcome && { at: outcome.open?.at ?? outcome.at, ok: outcome.ok, faults: outcome.open?.faults ?? 0 },
+    audit: outcome && {
+      at: outcome.open?.at ?? outcome.at,
+      ok: outcome.ok,
+      faults: outcome.open?.faults ?? 0,
+    },
     deletions,
     pace: isWanted('lag') ? paceOf(store, now) : 0,
     acknowledgements: state.acknowledgements,

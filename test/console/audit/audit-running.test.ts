@@ -100,8 +100,7 @@ function auditsOfTwo() {
     async tallies(_: unknown, each: Parameters<AuditSource['tallies']>[1]) {
       const found = { predecessor: null, group: 'g', start: 0, position: 3, before: [], finished: [0, 3] }
       const rest = { lost: [], records: 3, owner: 'o', earlier: [], counts: [], held: [] }
-      for (const place of partitions)
-        each(place, { id: `t${place.partition}`, ...found, ...rest }, world.now)
+      for (const place of partitions) each(place, { id: `t${place.partition}`, ...found, ...rest }, world.now)
       world.now += world.takesMs
     },
     async calls(_: unknown, __: unknown, each: Parameters<AuditSource['calls']>[2]) {

@@ -18,7 +18,11 @@ test('the next audit is due one interval after the last, and takes in what came 
     since: now - hour / 4 - overlap,
     isFirst,
   })
-  assert.deepEqual(nextAudit(at(5 * hour), hour, now), { waitMs: 0, since: now - 5 * hour - overlap, isFirst })
+  assert.deepEqual(nextAudit(at(5 * hour), hour, now), {
+    waitMs: 0,
+    since: now - 5 * hour - overlap,
+    isFirst,
+  })
   // The clock was set back.
   assert.deepEqual(nextAudit(at(-5 * hour), hour, now), { waitMs: hour, since: now - overlap, isFirst })
   // What is missing is looked at again, for a day.
@@ -91,6 +95,12 @@ test('the outcome of the last audit is known again after a restart', async () =>
   // A verdict of an earlier version says neither.
   const { report } = (await audits.run({ since: null, until: null }))!
   store.keepAudit(5, JSON.stringify({ since: null, until: null, report, reported: null }))
-  const old = new AuditRuns({ source: () => null!, newKeySet: () => null!, store, now: Date.now, ...sendsNothing })
+  const old = new AuditRuns({
+    source: () => null!,
+    newKeySet: () => null!,
+    store,
+    now: Date.now,
+    ...sendsNothing,
+  })
   assert.deepEqual(old.outcome, { at: 5, ok: true, coveredTo: 5, open: null })
 })

@@ -355,8 +355,15 @@ test('a time without a zone is in UTC, whatever the zone of the process', (t) =>
   for (const zone of ['America/New_York', 'Asia/Tokyo', 'UTC']) {
     process.env.TZ = zone
     const time = (text: string) => verdictOf(`timestamp(call.properties.x) == timestamp("${text}")`, call)
-    assert.deepEqual([time('2026-07-01T10:00:00.123Z'), time('2026-07-01T12:00:00.123+02:00')], [true, true], zone)
+    assert.deepEqual(
+      [time('2026-07-01T10:00:00.123Z'), time('2026-07-01T12:00:00.123+02:00')],
+      [true, true],
+      zone,
+    )
   }
   const words = someCall({ properties: '{"x":"January 1, 2026 10:00:00"}' })
-  assert.match(String(verdictOf('timestamp(call.properties.x) < call.timestamp', words)), /^invalid_timestamp/)
+  assert.match(
+    String(verdictOf('timestamp(call.properties.x) < call.timestamp', words)),
+    /^invalid_timestamp/,
+  )
 })

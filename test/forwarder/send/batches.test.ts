@@ -161,7 +161,10 @@ test('a batch waits for the token of its request, and is put off without an atte
   assert.deepEqual([client.sent, endpoint!.inFlight], [[], 0])
   login.become('https://id.test answers 503')
   while (endpoint!.queued > 0) await turn()
-  assert.deepEqual([engine.settled.length, engine.deferrals, engine.attempted], [3, Array(3).fill('no_token'), []])
+  assert.deepEqual(
+    [engine.settled.length, engine.deferrals, engine.attempted],
+    [3, Array(3).fill('no_token'), []],
+  )
   login.become(null)
   for (const id of ['d', 'e', 'f']) engine.admit(id, crm)
   assert.deepEqual(client.sent, [batchKey(['d', 'e', 'f'])])

@@ -101,8 +101,8 @@ function Verdict({ verdict }: { verdict: VerdictAnswer }) {
         </p>
         {ok && open !== null && (
           <p>
-            But <At at={open.at} /> an audit found {countOf(open.faultCount, 'fault')}, and none that looked there
-            has passed since: audit everything.
+            But <At at={open.at} /> an audit found {countOf(open.faultCount, 'fault')}, and none that looked
+            there has passed since: audit everything.
           </p>
         )}
         <p class="faint numbers">

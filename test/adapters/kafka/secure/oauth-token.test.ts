@@ -179,7 +179,9 @@ test('a token that a broker refuses in its first answer is not used again, and t
   let refuses = true
   const saslAuthenticate = async () => {
     if (!refuses) return ''
-    throw Object.assign(new Error('invalid token: its key is unknown'), { type: 'SASL_AUTHENTICATION_FAILED' })
+    throw Object.assign(new Error('invalid token: its key is unknown'), {
+      type: 'SASL_AUTHENTICATION_FAILED',
+    })
   }
   const provider = authenticationProvider({ saslAuthenticate } as unknown as AuthenticationProviderArgs)
   await assert.rejects(provider.authenticate(), (error) => {
