@@ -169,6 +169,16 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-call-put-off-for-one-url-rendered-for-all',
+    file: 'src/forwarder/plan/due-run.ts',
+    find: 'deliveryIdIn(this.run, call.messageId), this.run.urlId)',
+    replace: 'deliveryIdIn(this.run, call.messageId))',
+    test: {
+      file: 'pipeline/delivery/deferred-runs.test.ts',
+      name: 'a call that is put off for one URL goes there, whatever the template of another URL needs',
+    },
+  },
+  {
     id: 'a-run-held-in-part',
     file: 'src/forwarder/settle/settler.ts',
     find: 'if (active.work.isOfRun && this.#canRefer(active)) {',

@@ -10,7 +10,7 @@ import {
   secretsOf,
   withSecretsIn,
 } from '../../core/shape/secret-holes.ts'
-import { documentsShape, type Shape } from '../../core/shape/shape.ts'
+import { documentsShape, shapeOf, type Shape, type Shaped } from '../../core/shape/shape.ts'
 import { parseRequestUrl } from '../../core/shape/request-url.ts'
 import { hasHoles, parseTemplate, Unrenderable, type Fillable } from '../../core/shape/text-template.ts'
 import type { RetryPolicy } from '../../core/delivery/disposition.ts'
@@ -31,6 +31,7 @@ import {
   type LoginName,
   type SealedSecret,
 } from '../../core/settings/settings.ts'
+import { sha256 } from '../../sha256.ts'
 import type { DestinationMetrics } from '../metrics.ts'
 import type { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
@@ -58,8 +59,6 @@ export class DestinationRuntime {
   readonly urlId: string | null
   /** Null: every call is sent. */
   filter: CallFilter | null = null
-  /** What its requests are made of. */
-  shape: Shape = documentsShape
   passesTraceContext = false
   /** Null: each call has a request of its own. */
   batch: BatchTerms | null = null
@@ -78,6 +77,12 @@ export class DestinationRuntime {
   #signer: StandardSigner | null = null
   /** Null where it has none: its bodies are sent as they are. */
   #templateSecrets: TemplateSecrets | null = null
+  /** What its requests are made of. */
+  #shape: Shape = documentsShape
+  /** Null before its settings are known. */
+  #shaped: Shaped | null = null
+  /** By URL, what the requests of single URLs are made of: each once for each state of the settings, when it is needed. */
+  #urlShapes = new Map<string, Shape>()
   #endpoints: readonly EndpointQueue[] = []
   #endpointIds: readonly string[] = []
 
@@ -102,15 +107,41 @@ export class DestinationRuntime {
     return this.#endpointIds
   }
 
-  /** What a request of the call is made of, or why none can be. */
-  render(call: AnalyticsCall, deliveryId: string): Pick<Delivery, 'body' | 'filled'> | Unrenderable {
+  get shape(): Shape {
+    return this.#shape
+  }
+
+  /** From now on. Throws as `shapeOf`, and stays what it was then. */
+  shapeBy(destination: Shaped): void {
+    this.#shape = shapeOf(destination, sha256, this.urlId)
+    this.#shaped = destination
+    this.#urlShapes = new Map()
+  }
+
+  /**
+   * What a request of the call is made of, or why none can be.
+   *
+   * @param urlId set where the delivery is for that URL alone, also if deliveries of the destination are for any by now
+   */
+  render(
+    call: AnalyticsCall,
+    deliveryId: string,
+    urlId = this.urlId,
+  ): Pick<Delivery, 'body' | 'filled'> | Unrenderable {
     try {
-      const { body, filled } = this.shape.render(call, deliveryId)
+      const { body, filled } = this.#shapeFor(urlId).render(call, deliveryId)
       return { body: Buffer.from(body), filled }
     } catch (error) {
       if (error instanceof Unrenderable) return error
       throw error
     }
+  }
+
+  #shapeFor(urlId: string | null): Shape {
+    if (urlId === null || urlId === this.urlId || this.#shaped === null) return this.#shape
+    let shape = this.#urlShapes.get(urlId)
+    if (!shape) this.#urlShapes.set(urlId, (shape = shapeOf(this.#shaped, sha256, urlId)))
+    return shape
   }
 
   deliveryId(messageId: string): string {

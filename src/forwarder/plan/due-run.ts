@@ -106,7 +106,7 @@ export class DueRun {
     if (decoded === undefined) return schemas.load(decoder, partition, record)
     const { call, fault } = checkCall(decoded)
     if (fault !== null) throw new Refusal('invalid_call', fault)
-    const made = destination.render(call, deliveryIdIn(this.run, call.messageId))
+    const made = destination.render(call, deliveryIdIn(this.run, call.messageId), this.run.urlId)
     const unrenderable = made instanceof Unrenderable ? made : null
     const { body, filled } = made instanceof Unrenderable ? unknownCall : made
     const retry = deliveryIn(this.run, record.offset, this.work.place, {

@@ -1,7 +1,6 @@
 import { callFilter } from '../../core/call/filter.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { batchTermsOf } from '../../core/shape/batch.ts'
-import { shapeOf } from '../../core/shape/shape.ts'
 import type { RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownPolicy } from '../../core/delivery/own-schedule.ts'
 import { allSources, isBuiltIn } from '../../core/call/built-in-source.ts'
@@ -9,7 +8,6 @@ import type { Destination, SettingsState, Source } from '../../core/settings/set
 import { strictTermsOf } from '../../core/ordering/strict-terms.ts'
 import type { Tier } from '../../core/topics.ts'
 import { messageOf } from '../../errors.ts'
-import { sha256 } from '../../sha256.ts'
 import type { ForwarderMetrics, PausedDestination } from '../metrics.ts'
 import { EndpointQueue, type EndpointParts, type OpenTarget } from '../send/endpoint-queue.ts'
 import type { StrictOrder } from '../send/strict-order.ts'
@@ -255,7 +253,7 @@ export class Routing {
     const opened: EndpointClient[] = []
     try {
       // Also where nothing can be sent: what waits meanwhile is rendered.
-      for (const runtime of runtimes) runtime.shape = shapeOf(destination, sha256, runtime.urlId)
+      for (const runtime of runtimes) runtime.shapeBy(destination)
       const { secrets, templateSecrets, targets } = setUp(destination, this.#parts.openSecret)
       for (const { shape } of runtimes)
         for (const name of shape.secrets)

@@ -3,11 +3,13 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { builtInSourceId } from '../../../src/core/call/built-in-source.ts'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
+import { Unrenderable } from '../../../src/core/shape/text-template.ts'
 import { type Destination, type SettingsState, noLogin } from '../../../src/core/settings/settings.ts'
 import { Routing } from '../../../src/forwarder/plan/routing.ts'
 import { Dispatcher } from '../../../src/forwarder/send/dispatcher.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
 import { FakeClient, noMetrics, noOrder, paceBounds, somePolicy } from '../fakes.ts'
+import { someCall } from '../../support/calls/calls.ts'
 import { someSource } from '../../support/sources.ts'
 
 const unused = () => assert.fail('nothing is sent')
@@ -136,4 +138,24 @@ test('property: however the settings came about, routes are those of a forwarder
     }),
     { numRuns: 300 },
   )
+})
+
+test('what is rendered for one URL needs nothing of another, also once the destination delivers to any', () => {
+  const routing = newRouting()
+  const [plain, filled] = ['http://127.0.0.1/', 'http://127.0.0.1/${call.anonymousId}']
+  const isRendered = (urlId?: string) =>
+    !(routing.destination('crm')!.render(someCall(), 'm-1:crm', urlId) instanceof Unrenderable)
+  const given = { destination: 'crm', sourceIds: [], enabled: true, isPaused: false, isFiltered: false }
+  const apply = (deliverTo: 'any' | 'every', urls: string[]) => {
+    const state = after(empty, { ...given, deliverTo, urls: urls.length })
+    const crm = state.destinations.get('crm')!
+    const its = { ...crm, urls: crm.urls.map((each, index) => ({ ...each, url: urls[index]! })) }
+    routing.apply({ ...state, destinations: new Map([['crm', its]]) })
+  }
+  for (const deliverTo of ['every', 'any'] as const) {
+    apply(deliverTo, [plain!, filled!])
+    assert.deepEqual([isRendered('u0'), isRendered('u1'), isRendered()], [true, false, false])
+  }
+  apply('any', [filled!, plain!])
+  assert.deepEqual([isRendered('u0'), isRendered('u1')], [false, true])
 })

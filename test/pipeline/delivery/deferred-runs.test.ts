@@ -149,6 +149,41 @@ test('what waits in a run is shown for each of its calls, by why and in the audi
   assert.deepEqual(dues, dues.toSorted(), 'what is due first comes first')
 })
 
+test('a call that is put off for one URL goes there, whatever the template of another URL needs', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '2s' })
+  const [plain, filled] = await Promise.all([startReceiver(t), startReceiver(t)])
+  plain.answer({ status: 503 })
+  const forwarder = await deployment.forwarder()
+  const urls = [plain.url, `http://127.0.0.1:${filled.port}/users/\${call.userId}`]
+  await deployment.destination({ id: 'crm', source: 'crm', urls })
+  await deployment.settings.execute({
+    type: 'update_destination',
+    id: 'crm',
+    options: { deliverTo: 'every' },
+  })
+  await connect(deployment, forwarder, { id: 'marker', urls: ['http://127.0.0.1:1/'] })
+  await opened(deployment, forwarder)
+  await deployment.produce(
+    callsOf(40).map((call, index) => ({ ...call, userId: null, anonymousId: `a-${index}` })),
+  )
+  await deployment.drained()
+  const waiting = (await runsIn(deployment)).filter(({ run }) => run.urlId === 'u1')
+  const count = waiting.reduce((sum, { run }) => sum + countOf(run), 0)
+  assert.ok(count >= 30, `${count} of 40 were put off for the first URL`)
+  plain.answer({ status: 200 })
+  const [delivered, dead] = ['delivered', 'dead_lettered'].map((each) => dispositions('crm', each))
+  const ended = () => sampleOf(forwarder, delivered!) + sampleOf(forwarder, dead!)
+  await until(() => ended() >= 120, 30_000, 'that all have ended')
+  const deadAt = (await deployment.deadLetters()).map(({ reason, delivery }) => [
+    reason,
+    delivery!.id.split(':')[2],
+  ])
+  assert.deepEqual(deadAt, Array(40).fill(['unrenderable', 'u2']))
+  assert.equal(sampleOf(forwarder, delivered!), 80)
+  const ids = plain.requests.map(({ headers }) => String(headers['idempotency-key']))
+  assert.equal(new Set(ids.filter((id) => id.startsWith('m-'))).size, 40)
+})
+
 test('a user who is erased while calls are put off gets none of them, and all others arrive', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: tierOfStopped })
   const { receiver, forwarder: first } = await downEndpoint(t, deployment)
