@@ -13,7 +13,7 @@ import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
 import type { Attempt } from '../../src/forwarder/send/active-delivery.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
-import type { RecordDecoder, SuppressionSource } from '../../src/forwarder/plan/planner.ts'
+import type { ErasureSource, RecordDecoder, SuppressionSource } from '../../src/forwarder/plan/planner.ts'
 import type { FetchedRecord } from '../../src/forwarder/consume/record-source.ts'
 import { someCall } from '../support/calls/calls.ts'
 import {
@@ -57,6 +57,7 @@ async function engine(
     everything?: boolean
     readRetry?: (text: string) => RetryDelivery
     suppressions?: SuppressionSource
+    erasures?: ErasureSource
     tierDelayMs?: number
   } = {},
 ) {
@@ -157,7 +158,7 @@ async function engine(
       },
     },
     settings,
-    erasures: noErasures,
+    erasures: given.erasures ?? noErasures,
     suppressions: given.suppressions ?? noSuppressions,
     openSecret: () => 'secret',
     compileSchema,
@@ -708,6 +709,41 @@ for (const [what, tierDelayMs, attempts] of [
     assert.equal(clients[0]!.sent.length, 4)
   })
 }
+
+for (const [what, endOfFailed] of [
+  ['erased', 'erased'],
+  // It is skipped when it comes due.
+  ['suppressed', 'retried'],
+] as const)
+  for (const kind of ['success', 'status_5xx'] as const)
+    test(`a retry of a user who is ${what} while it is on the wire to one URL, and waits for another, ends as the first one answers: ${kind}`, async (t) => {
+      const gone = new Set<string>()
+      const source = {
+        isEmpty: false,
+        covers: ({ userIds }: { userIds: readonly string[] }) => userIds.some((id) => gone.has(id)),
+        pending: () => null,
+      }
+      const { clients, retry, told, appended, committedRetries } = await engine(t, {
+        urls: 2,
+        ...(what === 'erased' ? { erasures: source } : { suppressions: source }),
+      })
+      const [one, two] = clients as [FakeClient, FakeClient]
+      for (let n = 0; n < 4; n++)
+        retry(waiting({ id: `${n}:crm`, userIds: [`u-${n}`], endpointIds: ['u2'] }), `u-${n}`)
+      retry(waiting({ id: 'both:crm', userIds: ['ada'], endpointIds: ['u1', 'u2'] }), 'ada')
+      await until(() => one.onWire.length === 1 && two.onWire.length === 4, 5_000, 'sent')
+      gone.add('ada')
+      while (two.onWire.length > 0) two.answer('success')
+      one.answer(kind)
+      await until(() => committedRetries() === 5, 5_000, 'committed')
+      const found = told.find(({ type, deliveryId }) => type === 'disposition' && deliveryId === 'both:crm')
+      assert.equal(found!.disposition, kind === 'success' ? 'delivered' : endOfFailed)
+      assert.deepEqual(
+        appended.map(({ record }) => record.endpointIds),
+        found!.disposition === 'retried' ? [['u1', 'u2']] : [],
+      )
+      assert.equal(two.sent.length, 4)
+    })
 
 test('a retry whose last URL fails finally becomes a dead letter that keeps its history', async (t) => {
   const { clients, retry, appended, committedRetries } = await engine(t, { urls: 2 })

@@ -187,6 +187,16 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-retry-on-the-wire-skipped',
+    file: 'src/forwarder/send/dispatcher.ts',
+    find: 'if (active.sent > 0 && active.pending > 1) {',
+    replace: 'if (active.sent < 0) {',
+    test: {
+      file: 'forwarder/send/dispatcher.test.ts',
+      name: 'of a retry that is on the wire to one URL when',
+    },
+  },
+  {
     id: 'partitions-assigned-afresh-in-each-rebalance',
     file: 'src/core/offsets/sticky-assignment.ts',
     find: 'if (owner === undefined) free.push(partition)\n    else owned.get(owner)!.push(partition)',

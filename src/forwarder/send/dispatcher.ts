@@ -103,6 +103,8 @@ function isRefusedByAll(active: ActiveDelivery): boolean {
 const windowEnded = deferredOutcome('its retry window ended while it waited for the endpoint')
 /** Another URL was sent the delivery in this round: that decides, and this one's part is held when the retry is due. */
 const pausedMeanwhile = deferredOutcome('its destination was paused while it waited for the endpoint')
+/** The same where nothing is to be sent any more: if that URL fails, it is skipped or erased when the retry is due. */
+const revokedMeanwhile = deferredOutcome('it was not to be sent any more while it waited for the endpoint')
 
 /** What becomes of an attempt that is about to be sent. */
 export type SendVerdict = 'send' | 'wait' | 'drop' | 'skip' | 'hold' | 'expire'
@@ -368,6 +370,11 @@ export class Dispatcher implements Deferring {
   }
 
   #skip(active: ActiveDelivery, endpoint: EndpointQueue, now: number): void {
+    // Another URL may have it on the wire, and decides then.
+    if (active.sent > 0 && active.pending > 1) {
+      this.#conclude(active, endpoint, revokedMeanwhile, now)
+      return
+    }
     endpoint.admission.release(active, now)
     this.#endUndecided(active, 'skip')
   }

@@ -995,3 +995,39 @@ test('of a delivery that is on the wire to one URL when the pause comes, that UR
   engine.client('crm', 'u2').answer('success', 'x')
   assert.deepEqual(engine.held(), nothingHeld)
 })
+
+for (const [what, stop] of [
+  ['its destination is disabled', (_engine, crm) => (crm.enabled = false)],
+  ['it is revoked', (engine) => engine.revoked.add('taken')],
+] as [string, (engine: Engine, crm: DestinationRuntime) => unknown][])
+  test(`of a retry that is on the wire to one URL when ${what}, that URL decides`, () => {
+    /** The first URL answers the retry; the second one has it queued behind another delivery, which ends. */
+    const begun = () => {
+      const engine = new Engine({ inFlight: 1 })
+      const crm = engine.destination('crm', 2)
+      const other = engine.destination('other')
+      other.endpoints = [crm.endpoints[1]!]
+      engine.admit('x', other)
+      engine.admit('taken', crm, { retry: ['u1', 'u2'] })
+      return { engine, crm, atSecond: () => engine.client('crm', 'u2').answer('success', 'x') }
+    }
+    for (const kind of ['success', 'status_5xx'] as const) {
+      const { engine, crm, atSecond } = begun()
+      stop(engine, crm)
+      atSecond()
+      assert.deepEqual([ids(engine.settled), ids(engine.skipped)], [['x'], []])
+      engine.client('crm').answer(kind, 'taken')
+      assert.deepEqual([ids(engine.settled), ids(engine.skipped)], [['x', 'taken'], []])
+      const failed = engine.settled[1]!.outcomes!.map(({ endpointId, outcome }) => [endpointId, outcome.kind])
+      const deferred = ['u2', 'deferred']
+      assert.deepEqual(failed, kind === 'success' ? [deferred] : [deferred, ['u1', kind]])
+      assert.deepEqual(engine.held(), nothingHeld)
+    }
+    // It has failed there before: nobody is waited for.
+    const { engine, crm, atSecond } = begun()
+    engine.client('crm').answer('status_5xx', 'taken')
+    stop(engine, crm)
+    atSecond()
+    assert.deepEqual([ids(engine.settled), ids(engine.skipped)], [['x'], ['taken']])
+    assert.deepEqual(engine.held(), nothingHeld)
+  })
