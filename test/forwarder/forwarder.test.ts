@@ -745,6 +745,36 @@ for (const [what, endOfFailed] of [
       assert.equal(two.sent.length, 4)
     })
 
+test('a parked call that is let go is not published once its user is erased', async (t) => {
+  const { retries, told, appended } = await engine(t, {
+    options: { order: 'strict', orderLimit: 1 },
+    erasures: { isEmpty: false, covers: ({ userIds }) => userIds.includes('ada'), pending: () => null },
+  })
+  const strict = topics.retry('strict')
+  const partitions = [tier, strict].map((topic) => ({ topic, partition: 0 }))
+  retries.listener!.assigned(partitions, 'member/1', true)
+  await until(() => retries.seeks.length === 2, 5_000, 'assigned')
+  // The first one is not due for a minute, and more calls wait behind it than may.
+  const parkedCalls = ['a', 'b', 'c'].map((id, offset) =>
+    record(
+      offset,
+      'ada',
+      waiting({
+        ...{ id: `${id}:crm`, messageId: id, userIds: ['ada'] },
+        notBefore: offset === 0 ? Date.now() + 60_000 : null,
+      }),
+    ),
+  )
+  retries.listener!.fetched(strict, 0, { records: fetched(parkedCalls), from: 0, to: 3 })
+  const ends = () => told.filter(({ type }) => type === 'disposition')
+  await until(() => ends().length === 3, 5_000, 'that all have ended')
+  assert.deepEqual(
+    ends().map(({ messageId, disposition }) => [messageId, disposition]),
+    ['a', 'b', 'c'].map((id) => [id, 'erased']),
+  )
+  assert.deepEqual(appended, [])
+})
+
 test('a retry whose last URL fails finally becomes a dead letter that keeps its history', async (t) => {
   const { clients, retry, appended, committedRetries } = await engine(t, { urls: 2 })
   const earlier = {

@@ -95,6 +95,16 @@ export const guards: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-parked-call-of-an-erased-user-published',
+    file: 'src/forwarder/settle/settler.ts',
+    find: 'if (this.#parts.erased.isRetryErased(parked, key)) {',
+    replace: 'if (false as boolean) {',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a parked call that is let go is not published once its user is erased',
+    },
+  },
+  {
     id: 'a-suppressed-call-that-why-gives-to-its-destination',
     file: 'src/core/ledger/call-life.ts',
     find: 'return isSuppressed(counted) ?',

@@ -17,7 +17,7 @@ export interface ParkedCallsParts {
   begin(call: ParkedCall): Block | null
   refusalOf(error: unknown): { reason: DeadLetterReason; detail: string }
   giveUp(work: Work, key: string | null, delivery: Delivery, reason: DeadLetterReason, detail: string): void
-  release(work: Work, key: string | null, delivery: Delivery, at: number, reason: ReleaseReason): void
+  release(work: Work, key: string | null, delivery: RetryDelivery, at: number, reason: ReleaseReason): void
   termsOf(destinationId: string): StrictTerms
 }
 

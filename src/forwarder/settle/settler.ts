@@ -176,7 +176,11 @@ export class Settler implements DeliverySettler {
   }
 
   /** A parked call that others wait for is let go: it goes on through the tiers, not before `at`, and may be overtaken. */
-  release(work: Work, key: string | null, parked: Delivery, at: number, released: ReleaseReason): void {
+  release(work: Work, key: string | null, parked: RetryDelivery, at: number, released: ReleaseReason): void {
+    if (this.#parts.erased.isRetryErased(parked, key)) {
+      this.eraseRetry(work, parked)
+      return
+    }
     const now = Date.now()
     const { policy, metrics } = this.#parts.destinationOf(parked.destinationId)
     const deadline = Math.min(parked.firstAttemptAt ?? now, parked.firstScheduledAt ?? now) + policy.windowMs
