@@ -117,6 +117,16 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-parked-call-tried-at-once-by-its-next-owner',
+    file: 'src/forwarder/plan/parked-calls.ts',
+    find: 'if (head === call) this.#waitAfterOthers(call)',
+    replace: '',
+    test: {
+      file: 'forwarder/plan/parked-calls.test.ts',
+      name: 'of parked calls that had another owner, those that it may have tried wait for the first delay again',
+    },
+  },
+  {
     id: 'no-window-in-the-record',
     file: 'src/core/delivery/disposition.ts',
     find: `firstAttemptAt: round.firstAttemptAt,

@@ -40,6 +40,8 @@ export class AssignedPartition {
   readonly topic: string
   readonly partition: number
   readonly owner: PartitionOwner
+  /** Epoch ms. */
+  readonly assignedAt = Date.now()
   readonly tracker = new OffsetTracker()
   /** Its owner is the one at the assignment, and stays so through rebalances that the partition stays in. */
   readonly ledger: PartitionLedger

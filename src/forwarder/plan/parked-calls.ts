@@ -19,6 +19,8 @@ export interface ParkedCallsParts {
   giveUp(work: Work, key: string | null, delivery: Delivery, reason: DeadLetterReason, detail: string): void
   release(work: Work, key: string | null, delivery: RetryDelivery, at: number, reason: ReleaseReason): void
   termsOf(destinationId: string): StrictTerms
+  /** How long the destination's retries wait at least, in ms. */
+  firstDelayMs(destinationId: string): number
 }
 
 /** How soon a call is begun again that found no room, in ms. */
@@ -119,7 +121,8 @@ export class ParkedCall implements Work, ParkedWork, Parked<ParkedCall> {
 
 /**
  * Where parked calls are sent: the records of the strict topic. Of each user only the first one is tried, in memory from
- * round to round, and its record is finished when it has ended; the others wait behind it.
+ * round to round, and its record is finished when it has ended; the others wait behind it. It is not published again in
+ * between: behind the others it would lose its place, and whoever waits for what lies parked would not know of it.
  */
 export class ParkedCalls {
   readonly #parts: ParkedCallsParts
@@ -166,10 +169,19 @@ export class ParkedCalls {
     this.#bytes += delivery.body.length
     const { lines } = state
     const head = lines.add(call)
+    if (head === call) this.#waitAfterOthers(call)
     if (lines.waiting(head) > this.#parts.termsOf(call.destinationId).limit)
       this.#release(head, 'order_limit')
     // With the first one behind it, it is not waited for without end any more.
     else if (head === call || lines.waiting(head) === 1) this.#schedule(head)
+  }
+
+  /** The first one of its line. Another owner may have tried it a moment ago, and what that came to is in no record. */
+  #waitAfterOthers(call: ParkedCall): void {
+    const { assignedAt } = call.partition
+    const { scheduledAt, notBefore } = call.delivery
+    if (Math.max(scheduledAt, notBefore ?? 0) >= assignedAt) return
+    call.dueAt = Math.max(call.dueAt, assignedAt + this.#parts.firstDelayMs(call.destinationId))
   }
 
   /** Why the call is let go rather than begin its next round at `at`. */

@@ -72,6 +72,7 @@ export class RetryPlanner implements Planner {
       giveUp: (...given) => settler.giveUp(...given),
       release: (...given) => settler.release(...given),
       termsOf: (destinationId) => parts.routing.destination(destinationId)?.strictTerms ?? defaultStrictTerms,
+      firstDelayMs: (destinationId) => this.#policyOf({ destinationId }).tiers[0]!.delayMs,
     })
   }
 

@@ -20,10 +20,12 @@ test('a parked call that was due when the clock was set back waits until it is d
     giveUp: never,
     release: never,
     termsOf: () => ({ limit: 10, waitMs: 60_000 }),
+    firstDelayMs: never,
   })
-  const partition = { alive: true } as Partial<AssignedPartition> as AssignedPartition
+  const partition = { alive: true, assignedAt: 900 } as Partial<AssignedPartition> as AssignedPartition
   const record = { partition, offset: 7 } as Partial<RecordProgress> as RecordProgress
-  const delivery = { destinationId: 'crm', notBefore: 1_010, body: Buffer.from('{}'), firstAttemptAt: 1_000 }
+  const due = { scheduledAt: 1_000, notBefore: 1_010, firstAttemptAt: 1_000 }
+  const delivery = { destinationId: 'crm', body: Buffer.from('{}'), ...due }
   parked.take(record, delivery as unknown as RetryDelivery, 'user')
   // Its timer finds it due; whoever asks then finds the clock set back.
   times.push(1_010)
@@ -32,4 +34,37 @@ test('a parked call that was due when the clock was set back waits until it is d
   assert.equal(begun, 0)
   now = 1_010
   await until(() => begun === 1, 5_000, 'its round')
+})
+
+test('of parked calls that had another owner, those that it may have tried wait for the first delay again', async (t) => {
+  let now = 1_005
+  t.mock.method(Date, 'now', () => now)
+  const begun: string[] = []
+  const never = () => assert.fail('it is neither given up nor let go')
+  const parked = new ParkedCalls({
+    begin: ({ key }) => {
+      begun.push(key!)
+      return null
+    },
+    refusalOf: never,
+    giveUp: never,
+    release: never,
+    termsOf: () => ({ limit: 10, waitMs: 60_000 }),
+    firstDelayMs: () => 50,
+  })
+  const partition = { alive: true, assignedAt: 1_000 } as Partial<AssignedPartition> as AssignedPartition
+  const take = (offset: number, key: string, times: { scheduledAt: number; notBefore: number | null }) => {
+    const record = { partition, offset } as Partial<RecordProgress> as RecordProgress
+    const delivery = { destinationId: 'crm', body: Buffer.from('{}'), firstAttemptAt: 1, ...times }
+    parked.take(record, delivery as unknown as RetryDelivery, key)
+  }
+  take(1, 'may have been tried', { scheduledAt: 500, notBefore: 900 })
+  take(2, 'was not due before', { scheduledAt: 500, notBefore: 1_010 })
+  take(3, 'was parked since', { scheduledAt: 1_001, notBefore: null })
+  const inOrder = ['was parked since', 'was not due before', 'may have been tried']
+  for (const [index, at] of [1_005, 1_010, 1_050].entries()) {
+    now = at
+    await until(() => begun.length > index, 5_000, inOrder[index])
+    assert.deepEqual(begun, inOrder.slice(0, index + 1))
+  }
 })

@@ -195,6 +195,25 @@ test('a forwarder that is killed leaves its users blocked for the next one', asy
   await audited(deployment)
 })
 
+test('a parked call that was tried already is not tried at once by the next forwarder', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '3s', PARTITIONS_CALLS: '1', PARTITIONS_RETRY: '1' })
+  const first = await deployment.forwarder()
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 }, { status: 429, headers: { 'retry-after': '60' } }, { status: 200 })
+  await strictly(deployment, first, [receiver.url])
+  await deployment.produce(callsOf('u', 1, 2))
+  await receiver.waitFor(2, 20_000)
+  await first.stop()
+  const stoppedAt = Date.now()
+  const next = await deployment.forwarder()
+  const [, , third] = await receiver.waitFor(4, 20_000)
+  assert.ok(third!.at >= stoppedAt + 3_000, `${third!.at - stoppedAt} ms after the first one had stopped`)
+  assert.deepEqual(numbersOf(receiver.requests, 'u'), [1, 1, 1, 2])
+  await counted(next, dispositions('crm', 'delivered'), 2)
+  await next.stop()
+  await audited(deployment)
+})
+
 test('forwarders that are killed, and come and go, lose no call and let none overtake another of its user', async (t) => {
   const deployment = await deploy(t, {
     ...{ RETRY_TIERS: '300ms,600ms', SESSION_TIMEOUT: '1500ms' },
