@@ -92,6 +92,19 @@ test('what SDKs ask for before they send', async (t) => {
     },
   )
 
+  await t.test('the longest write key that a source may have is found in a path', async () => {
+    const longest = `${'k'.repeat(127)}/`
+    const source = { id: 'long', name: 'long', writeKey: longest, enabled: true }
+    await deployment.settings.execute({ type: 'create_source', ...source })
+    const inPath = encodeURIComponent(longest)
+    for (const path of [
+      `/v1/projects/${inPath}/settings`,
+      `/projects/${inPath}/settings`,
+      `/analytics.js/v1/${inPath}/analytics.min.js`,
+    ])
+      assert.equal((await get(collector, path)).status, 200, path)
+  })
+
   await t.test('a source is known as soon as it was made', async () => {
     await withSource(deployment, 'new')
     assert.equal((await get(collector, '/v1/projects/key-of-new/settings')).status, 200)

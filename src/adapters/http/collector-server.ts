@@ -47,6 +47,9 @@ const maxPixelBytes = 16 << 10
 /** Of a head: a pixel's data and 8 KB beside it. */
 const maxHeadBytes = 24 << 10
 
+/** The longest write key: SDKs ask for documents with theirs in the path. */
+const maxParamLength = 128
+
 /** A transparent pixel. */
 const gif = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
 
@@ -61,7 +64,10 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
       connectionsCheckingInterval: checkMs,
       maxHeaderSize: maxHeadBytes,
     },
-    routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true },
+    routerOptions: {
+      ...{ caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true },
+      maxParamLength,
+    },
     // Requests over open connections while it closes are served too, and their connections end.
     return503OnClosing: false,
     clientErrorHandler: badHttpHandler((code, message) => ({ success: false, code, message })),
