@@ -180,6 +180,16 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-sender-that-has-left-is-waited-for',
+    file: 'src/adapters/http/body.ts',
+    find: 'if (message.destroyed) throw new BodyRefused(null)',
+    replace: '',
+    test: {
+      file: 'adapters/http/collector-server.test.ts',
+      name: 'a sender that leaves while its source is looked up takes no budget',
+    },
+  },
+  {
     id: 'bodies-may-drip',
     file: 'src/adapters/http/body.ts',
     find: 'patience.wait(() => settle(tooSlow))',

@@ -32,6 +32,8 @@ export async function readBody(
   reservation: Reservation,
   maxBytes: number,
 ): Promise<string> {
+  // Its sender may have left while its source was looked up: nothing of it would come any more, nor its end.
+  if (message.destroyed) throw new BodyRefused(null)
   const encoding = message.headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (!['', 'identity', 'gzip', 'x-gzip'].includes(encoding))
     throw new BodyRefused(refusal(400, 'encoding_unknown', 'Content-Encoding must be gzip, or none'))

@@ -19,7 +19,7 @@ import { someSource } from '../../support/sources.ts'
 interface Given extends Partial<Omit<CollectorServerOptions, 'collector'>> {
   collect?: (request: CollectRequest) => CollectAnswer | Promise<CollectAnswer>
   /** What is known of a request by its head; the source `shop` unless given. */
-  admit?: () => Admission
+  admit?: () => Admission | Promise<Admission>
 }
 
 const shop = someSource('shop')
@@ -128,6 +128,22 @@ test('the memory of a request is released once it is answered, refused or discon
   assert.deepEqual([budget.calls, budget.bytes], [3, 1_000])
   waiting[1]!()
   await until(() => budget.calls === 0 && budget.bytes === 0)
+})
+
+test('a sender that leaves while its source is looked up takes no budget', async (t) => {
+  const lookUps: (() => void)[] = []
+  const { server, budget, got, send } = await underTest(t, {
+    admit: () => new Promise((resolve) => lookUps.push(() => resolve(shop))),
+  })
+  const socket = connect(server.port, '127.0.0.1')
+  socket.write('POST /v1/track HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{')
+  await until(() => lookUps.length === 1)
+  socket.resetAndDestroy()
+  // Its connection has ended before one that was opened later is answered.
+  assert.equal((await send('/v1/nothing'))?.status, 404)
+  lookUps[0]!()
+  assert.equal((await send('/v1/nothing'))?.status, 404)
+  assert.deepEqual([budget.requests, budget.bytes, got.length], [0, 0, 0])
 })
 
 test('a body that would not fit the budget is refused by its Content-Length, and a head without a body takes no budget', async (t) => {
