@@ -10,6 +10,7 @@ import {
   withSource,
   writeKey,
 } from '../support/calls/collectors.ts'
+import { startCollectorProcess } from '../support/deployment/collector-process.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
 import { rawRequest, sendRaw } from '../support/calls/raw-http.ts'
@@ -227,6 +228,25 @@ test('one sender of stalled bodies leaves memory for those of others whose key i
   }
   t.diagnostic(`${sent} calls meanwhile`)
   assert.deepEqual([...statuses], [200])
+})
+
+/** Needs: nothing. Bounded: what a body takes beyond its bytes, which are what is counted. */
+test('bodies in chunks of a byte take no more memory than others', async (t) => {
+  const deployment = await deploy(t)
+  const collector = await startCollectorProcess(t, deployment)
+  const before = collector.memory().peakMb
+  const head = 'POST /v1/t HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const request = `${head}${'1\r\nx\r\n'.repeat(100_000)}0\r\n\r\n`
+  const answers = await Promise.all(
+    Array.from({ length: 4 }, () => sendRaw(collector.port, request, { withinMs: 60_000 })),
+  )
+  assert.deepEqual(
+    answers.map((answer) => answer?.status),
+    [400, 400, 400, 400],
+  )
+  const grownMb = collector.memory().peakMb - before
+  t.diagnostic(`${grownMb} MB more than the ${before} MB before`)
+  assert.ok(grownMb < 120, `${grownMb} MB`)
 })
 
 /** Needs: nothing. Bounded: heads, at what the documentation says. */

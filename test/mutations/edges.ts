@@ -180,6 +180,16 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
+    id: 'bodies-kept-chunk-by-chunk',
+    file: 'src/adapters/http/body.ts',
+    find: 'chunk.copy(bytes, at)',
+    replace: 'chunk.copy(bytes, at)\n        message.on(String(at), () => void chunk)',
+    test: {
+      file: 'collector/attacks.test.ts',
+      name: 'bodies in chunks of a byte take no more memory than others',
+    },
+  },
+  {
     id: 'a-sender-that-has-left-is-waited-for',
     file: 'src/adapters/http/body.ts',
     find: 'if (message.destroyed) throw new BodyRefused(null)',

@@ -8,6 +8,7 @@ import type { Reservation } from '../../collector/request-budget.ts'
 import { SenderPatience } from './sender-patience.ts'
 
 const unzip = promisify(gunzip)
+const noBytes = Buffer.alloc(0)
 
 /** A body that has begun to arrive takes part of the budget: it must arrive at this rate, in bytes. */
 const bodyPace = { graceMs: 5_000, perSecond: 2 << 10 }
@@ -56,22 +57,32 @@ function allOf(
   maxBytes: number,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    /** What has come, and room for more: at most as much again. */
+    let bytes: Buffer = noBytes
     let length = 0
     let patience: SenderPatience | null = null
     const settle = (answer: CollectAnswer | null) => {
       patience?.stop()
       message.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone)
+      // The rest may be on its way for long, and the listener below would keep what is not counted any more.
+      bytes = noBytes
       message.on('error', () => {})
       message.resume()
       reject(new BodyRefused(answer))
     }
     const onData = (chunk: Buffer) => {
+      const at = length
       length += chunk.length
       if (length > maxBytes) return settle(bodyTooLarge(maxBytes))
       if (!reservation.takeBytes(chunk.length)) return settle(overloaded)
-      chunks.push(chunk)
-      // Nearly always the body is there at once, and nothing waits.
+      // Nearly always the body is there at once: nothing is copied, and nothing waits.
+      if (at === 0) bytes = chunk
+      else {
+        // Kept one by one, chunks of a byte would take hundreds of times what is counted for them.
+        const most = Math.max(length, expected || maxBytes)
+        if (length > bytes.length) bytes = moved(bytes, Math.min(2 * length, most))
+        chunk.copy(bytes, at)
+      }
       if (length === expected) return
       if (patience === null) patience = new SenderPatience(bodyPace)
       else patience.got(chunk.length)
@@ -80,11 +91,18 @@ function allOf(
     const onEnd = () => {
       patience?.stop()
       message.off('close', onGone).off('error', onGone)
-      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+      resolve(length === bytes.length ? bytes : bytes.subarray(0, length))
     }
     const onGone = () => settle(null)
     message.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone)
   })
+}
+
+/** The bytes at the beginning of a larger block of their own. */
+function moved(bytes: Buffer, size: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(size)
+  larger.set(bytes)
+  return larger
 }
 
 /** Stops as soon as more than the limit has come out, however much is still to come. */

@@ -130,6 +130,22 @@ test('the memory of a request is released once it is answered, refused or discon
   await until(() => budget.calls === 0 && budget.bytes === 0)
 })
 
+test('a body is what was sent, in whatever chunks it comes', async (t) => {
+  const { server, got } = await underTest(t)
+  const body = JSON.stringify(Array.from({ length: 700 }, (_, number) => number))
+  for (const sizes of [[1], [1, 900, 2], [900, 1], [2_000]]) {
+    let chunks = ''
+    for (let at = 0, n = 0; at < body.length; n++) {
+      const chunk = body.slice(at, at + sizes[n % sizes.length]!)
+      chunks += `${chunk.length.toString(16)}\r\n${chunk}\r\n`
+      at += chunk.length
+    }
+    const head = 'POST /v1/track HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+    assert.equal((await sendRaw(server.port, `${head}${chunks}0\r\n\r\n`))?.status, 200)
+    assert.equal(got.at(-1)!.text, body, sizes.join())
+  }
+})
+
 test('a sender that leaves while its source is looked up takes no budget', async (t) => {
   const lookUps: (() => void)[] = []
   const { server, budget, got, send } = await underTest(t, {
