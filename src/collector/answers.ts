@@ -96,7 +96,10 @@ export const overQuota = (sourceId: string, maxRate: string, waitMs: number): Co
 
 export const tooSlow = refusal(408, 'too_slow', 'the body did not come in time')
 
-/** The same calls can be sent again: none is lost, and those that were written after all are not doubled. */
+/**
+ * The same calls can be sent again: none is lost, and those that Kafka acknowledged are not written again. One that it
+ * stored without saying so in time is then there twice.
+ */
 export const unavailable = refusal(
   503,
   'unavailable',

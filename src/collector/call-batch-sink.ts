@@ -1,25 +1,33 @@
 import type { AnalyticsCall, CallType } from '../core/call/analytics-call.ts'
 import type { CollectorMetrics } from './metrics.ts'
 
-/** Calls that are written to Kafka together. */
-export interface CallBatch {
-  /** True once all in-sync replicas have every call of the batch; false when that is not known. Never rejects. */
-  readonly written: Promise<boolean>
+/** The calls of a batch that go to one partition: Kafka acknowledges all of them, or none. */
+export interface CallBatchPart {
+  /** When the whole batch has ended; its parts have one promise. Never rejects. */
+  readonly ended: Promise<void>
+  /** From then on: true where all in-sync replicas have every call of the part; false where that is not known. */
+  readonly isWritten: boolean
 }
 
 export interface CallBatchSink {
   /** Null while calls can be written; else why not, in one line for people. */
   problem(): string | null
   /** Puts a call into the batch that is written next, with the trace that it came with. */
-  add(call: AnalyticsCall, traceparent: string | null): CallBatch
+  add(call: AnalyticsCall, traceparent: string | null): CallBatchPart
 }
 
 interface WaitingCalls {
-  batch: CallBatch
+  part: CallBatchPart
   type: CallType
   isDuplicate: boolean
   isFlagged: boolean
   count: number
+}
+
+/** How many calls of a request are not written: of those that it brought first, and of those that were in flight. */
+export interface UnwrittenCalls {
+  added: number
+  repeated: number
 }
 
 /** The calls of one request that wait for their batches: one or two batches, nearly always. */
@@ -37,23 +45,24 @@ export class PendingCalls {
     else this.#waiting.push({ ...call, count: 1 })
   }
 
-  /** Whether all of them are written. */
-  async end(metrics: CollectorMetrics): Promise<boolean> {
-    let allWritten = true
-    for (const { batch, type, isDuplicate, isFlagged, count } of this.#waiting) {
-      const written = await batch.written
-      if (!written) allWritten = false
-      const result = !written ? 'unavailable' : isDuplicate ? 'duplicate' : 'accepted'
+  /** Resolves once all of their batches have ended. */
+  async end(metrics: CollectorMetrics): Promise<UnwrittenCalls> {
+    const unwritten = { added: 0, repeated: 0 }
+    let ended: Promise<void> | null = null
+    for (const { part, type, isDuplicate, isFlagged, count } of this.#waiting) {
+      if (part.ended !== ended) await (ended = part.ended)
+      if (!part.isWritten) unwritten[isDuplicate ? 'repeated' : 'added'] += count
+      const result = !part.isWritten ? 'unavailable' : isDuplicate ? 'duplicate' : 'accepted'
       metrics.calls(this.#sourceId, type, result, count)
       if (isFlagged && result === 'accepted') metrics.flagged(this.#sourceId, type, count)
     }
-    return allWritten
+    return unwritten
   }
 }
 
 type CallsAlike = Omit<WaitingCalls, 'count'>
 const areAlike = (one: CallsAlike, other: CallsAlike): boolean =>
-  one.batch === other.batch &&
+  one.part === other.part &&
   one.type === other.type &&
   one.isDuplicate === other.isDuplicate &&
   one.isFlagged === other.isFlagged

@@ -251,10 +251,10 @@ export class Collector {
         this.#metrics.calls(source.id, type, 'duplicate', 1)
         continue
       }
-      const batch = seen ?? this.#sink.add(call, traceparent)
+      const part = seen ?? this.#sink.add(call, traceparent)
       if (seen === null) added++
-      if (seen === null && hash !== null) recent.begin(scope, call.messageId, hash, batch)
-      pending.add({ type, batch, isDuplicate: seen !== null, isFlagged: isBot })
+      if (seen === null && hash !== null) recent.begin(scope, call.messageId, hash, part)
+      pending.add({ type, part, isDuplicate: seen !== null, isFlagged: isBot })
     }
     reservation.addCalls(added)
     // A bot uses up none of what its source may send.
@@ -268,7 +268,8 @@ export class Collector {
   }
 
   async #whenWritten(pending: PendingCalls, taken: CollectAnswer): Promise<CollectAnswer> {
-    return (await pending.end(this.#metrics)) ? taken : unavailable
+    const { added, repeated } = await pending.end(this.#metrics)
+    return added + repeated === 0 ? taken : unavailable
   }
 
   #rejected(source: Source, type: CallType | null, count: number, code?: string): void {

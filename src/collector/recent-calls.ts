@@ -1,27 +1,28 @@
 import { HashChains, type Chained } from '../core/hash-chains.ts'
 import type { RecentIds } from '../core/call/recent-ids.ts'
-import type { CallBatch } from './call-batch-sink.ts'
+import type { CallBatchPart } from './call-batch-sink.ts'
 
 /** What is known of a call by its source and messageId. */
-export type Seen = CallBatch | 'written' | null
+export type Seen = CallBatchPart | 'written' | null
 
 /** A call that is in flight. */
 interface InFlightCall extends Chained<InFlightCall> {
   readonly scope: number
   readonly messageId: string
-  readonly batch: CallBatch
+  readonly part: CallBatchPart
 }
 
 /**
  * Tells which calls came before. A call is remembered only once it is acknowledged; one that is in flight lends its
- * batch, so that its duplicate waits for the same answer. What failed is forgotten, and may come again.
+ * part of a batch, so that its duplicate waits for the same answer. What failed is forgotten, and may come again.
  */
 export class RecentCalls {
   readonly #written: RecentIds
   /** A number for each source id; there are as many as there ever were while this process ran. */
   readonly #scopes = new Map<string, number>()
   readonly #inFlight = new HashChains<InFlightCall>()
-  #lastBatch: CallBatch | null = null
+  /** Of the batch that was filled last. */
+  #lastEnded: Promise<void> | null = null
   #lastCalls: InFlightCall[] = []
 
   constructor(written: RecentIds) {
@@ -47,14 +48,14 @@ export class RecentCalls {
     let call = this.#inFlight.first(hash)
     while (call !== null && (call.hash !== hash || call.messageId !== messageId || call.scope !== scope))
       call = call.chained
-    return call?.batch ?? (this.#written.has(scope, messageId, hash) ? 'written' : null)
+    return call?.part ?? (this.#written.has(scope, messageId, hash) ? 'written' : null)
   }
 
-  /** The call, which was not seen before, is in this batch, whose end decides. */
-  begin(scope: number, messageId: string, hash: number, batch: CallBatch): void {
-    const call: InFlightCall = { scope, messageId, hash, batch, chained: null }
+  /** The call, which was not seen before, is in this part of a batch, whose end decides. */
+  begin(scope: number, messageId: string, hash: number, part: CallBatchPart): void {
+    const call: InFlightCall = { scope, messageId, hash, part, chained: null }
     this.#inFlight.add(call)
-    this.#callsOf(batch).push(call)
+    this.#callsUntil(part.ended).push(call)
   }
 
   /** A call that is known to lie in Kafka. */
@@ -64,24 +65,24 @@ export class RecentCalls {
   }
 
   /** Batches are filled one after another: a list for each time that one is gone on with. */
-  #callsOf(batch: CallBatch): InFlightCall[] {
-    if (batch !== this.#lastBatch) {
+  #callsUntil(ended: Promise<void>): InFlightCall[] {
+    if (ended !== this.#lastEnded) {
       const calls: InFlightCall[] = []
-      this.#lastBatch = batch
+      this.#lastEnded = ended
       this.#lastCalls = calls
-      void batch.written.then((written) => this.#end(batch, calls, written))
+      void ended.then(() => this.#end(ended, calls))
     }
     return this.#lastCalls
   }
 
-  #end(batch: CallBatch, calls: readonly InFlightCall[], written: boolean): void {
-    if (this.#lastBatch === batch) {
-      this.#lastBatch = null
+  #end(ended: Promise<void>, calls: readonly InFlightCall[]): void {
+    if (this.#lastEnded === ended) {
+      this.#lastEnded = null
       this.#lastCalls = []
     }
     for (const call of calls) {
       this.#inFlight.remove(call)
-      if (written) this.#written.add(call.scope, call.messageId, call.hash)
+      if (call.part.isWritten) this.#written.add(call.scope, call.messageId, call.hash)
     }
   }
 }

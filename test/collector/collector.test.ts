@@ -44,9 +44,14 @@ function underTest(
     sink: {
       problem: () => problem,
       add(call) {
-        const { promise, resolve } = Promise.withResolvers<boolean>()
-        batches.push({ call, settle: resolve })
-        return { written: promise }
+        const { promise, resolve } = Promise.withResolvers<void>()
+        const part = { ended: promise, isWritten: false }
+        const settle = (written: boolean) => {
+          part.isWritten = written
+          resolve()
+        }
+        batches.push({ call, settle })
+        return part
       },
     },
     metrics: {

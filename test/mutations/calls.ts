@@ -115,8 +115,8 @@ export const calls: readonly Mutation[] = [
   {
     id: '200-before-kafka-has-acknowledged',
     file: 'src/collector/collector.ts',
-    find: 'return (await pending.end(this.#metrics)) ? taken : unavailable',
-    replace: 'void pending.end(this.#metrics)\n    return taken',
+    find: 'const { added, repeated } = await pending.end(this.#metrics)',
+    replace: 'void pending.end(this.#metrics)\n    const [added, repeated] = [0, 0]',
     test: {
       file: 'collector/collector.test.ts',
       name: 'unacknowledged calls are not remembered: the retry writes them, but not the rest of its batch',
@@ -195,11 +195,22 @@ export const calls: readonly Mutation[] = [
   {
     id: 'calls-remembered-before-they-are-written',
     file: 'src/collector/recent-calls.ts',
-    find: 'if (written) this.#written.add(call.scope, call.messageId, call.hash)',
-    replace: 'void written\n      this.#written.add(call.scope, call.messageId, call.hash)',
+    find: 'if (call.part.isWritten) this.#written.add(call.scope, call.messageId, call.hash)',
+    replace: 'this.#written.add(call.scope, call.messageId, call.hash)',
     test: {
       file: 'collector/collector.test.ts',
       name: 'unacknowledged calls are not remembered: the retry writes them, but not the rest of its batch',
+    },
+  },
+  {
+    id: 'one-partition-that-fails-fails-the-others',
+    file: 'src/adapters/kafka/write/call-batch-writer.ts',
+    find: 'for (const one of report.acknowledged) batch.acknowledge(one.batch.partition)',
+    replace:
+      'if (report.failed.length === 0)\n        for (const one of report.acknowledged) batch.acknowledge(one.batch.partition)',
+    test: {
+      file: 'adapters/kafka/write/call-batch-writer.test.ts',
+      name: 'what a partition has acknowledged is not written again, however often its request comes because of another one',
     },
   },
   {

@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { CallBatch, CallBatchSink } from '../../../collector/call-batch-sink.ts'
+import type { CallBatchPart, CallBatchSink } from '../../../collector/call-batch-sink.ts'
 import { type AnalyticsCall, partitionKey } from '../../../core/call/analytics-call.ts'
 import { messageOf } from '../../../errors.ts'
 import { retryForever } from '../../../retry-forever.ts'
@@ -41,7 +41,7 @@ type State = 'connecting' | 'writing' | 'closed'
  * Writes the calls of many requests in common batches, acks=all, one batch after another so that each user's calls keep
  * their order. While one is on its way the next one fills; a batch waits a few ms for more only when another has just
  * been sent. When one fails, those behind it do too, at once: their requests can be sent again, and until each partition
- * has a leader no other is taken.
+ * has a leader no other is taken. What other partitions have acknowledged of it is written.
  */
 export class CallBatchWriter implements CallBatchSink {
   readonly #options: CallBatchWriterOptions & { lingerMs: number; deadlineMs: number }
@@ -77,17 +77,17 @@ export class CallBatchWriter implements CallBatchSink {
   }
 
   /** While there is a problem, the batch has failed already. */
-  add(call: AnalyticsCall, traceparent: string | null = null): CallBatch {
+  add(call: AnalyticsCall, traceparent: string | null = null): CallBatchPart {
     const { codec } = this.#options
-    let batch = this.#batches.at(-1)
-    if (batch === undefined || !batch.add(call, codec, traceparent)) {
-      batch = new EncodedCallBatch(this.#partitions)
-      batch.add(call, codec, traceparent)
+    let part = this.#batches.at(-1)?.add(call, codec, traceparent) ?? null
+    if (part === null) {
+      const batch = new EncodedCallBatch(this.#partitions)
+      part = batch.add(call, codec, traceparent)!
       this.#batches.push(batch)
     }
     if (this.#state === 'writing') this.#schedule()
     else this.#failWaiting()
-    return batch
+    return part
   }
 
   /** Writes what was added, then disconnects. Idempotent. */
@@ -127,7 +127,7 @@ export class CallBatchWriter implements CallBatchSink {
     let batch = this.#batches.shift()
     // Brokers that are slower than what comes in: the callers of this one have waited long enough.
     while (batch !== undefined && performance.now() - batch.since > this.#options.deadlineMs) {
-      batch.settle(false)
+      batch.end()
       batch = this.#batches.shift()
     }
     if (batch === undefined) return Promise.resolve()
@@ -144,15 +144,16 @@ export class CallBatchWriter implements CallBatchSink {
     this.#sentAt = performance.now()
     const deadline = this.#sentAt + deadlineMs
     try {
-      const { failed } = await this.#producer.write(topic, batch.bundles, batch.calls, { deadline })
-      if (failed.length > 0) throw failed[0]!.failure
+      const report = await this.#producer.write(topic, batch.bundles, batch.calls, { deadline })
+      for (const one of report.acknowledged) batch.acknowledge(one.batch.partition)
+      if (report.failed.length > 0) throw report.failed[0]!.failure
       produced((performance.now() - this.#sentAt) / 1_000)
       this.#partitions = this.#producer.partitions(topic) ?? this.#partitions
-      batch.settle(true)
+      batch.end()
     } catch (error) {
       this.#reason = `Kafka does not take calls: ${messageOf(error)}`
-      log.warn({ topic, calls: batch.calls, err: error }, 'a batch of calls was not acknowledged')
-      batch.settle(false)
+      log.warn({ topic, calls: batch.unwritten, err: error }, 'calls were not acknowledged')
+      batch.end()
       this.#failWaiting()
       if (!(error instanceof ProduceFailure)) this.#fail(error)
       if (this.#state !== 'writing') return
@@ -164,7 +165,7 @@ export class CallBatchWriter implements CallBatchSink {
   #failWaiting(): void {
     const batches = this.#batches
     this.#batches = []
-    for (const batch of batches) batch.settle(false)
+    for (const batch of batches) batch.end()
   }
 
   async #connect(): Promise<void> {
@@ -198,13 +199,27 @@ export const collectorHeader = { name: 'via', value: 'collector' }
 const via = { [collectorHeader.name]: collectorHeader.value }
 const headers = headerBytes(via)
 
+/** Those of one partition. */
+class EncodedPart implements CallBatchPart {
+  readonly bundle: RecordBundle
+  readonly ended: Promise<void>
+  isWritten = false
+
+  constructor(partition: number, ended: Promise<void>) {
+    this.bundle = new RecordBundle(partition, headers)
+    this.ended = ended
+  }
+}
+
 /** Calls that are written to Kafka together, encoded as they came in and sorted by partition. */
-export class EncodedCallBatch implements CallBatch {
-  readonly written: Promise<boolean>
-  readonly settle: (written: boolean) => void
+export class EncodedCallBatch {
+  /** What was not acknowledged by then is not known to be written. Idempotent. */
+  readonly end: () => void
   readonly since = performance.now()
+  readonly #ended: Promise<void>
   readonly #partitions: number
-  readonly #bundles: (RecordBundle | undefined)[] = []
+  /** By partition, with holes, which the methods of arrays pass over. */
+  readonly #parts: (EncodedPart | undefined)[] = []
   #calls = 0
   #bytes = 0
   /** Of the last call that had a trace: those of one request come together. */
@@ -212,9 +227,9 @@ export class EncodedCallBatch implements CallBatch {
 
   /** @param partitions number of the topic's partitions */
   constructor(partitions: number) {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    this.written = promise
-    this.settle = resolve
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#ended = promise
+    this.end = resolve
     this.#partitions = partitions
   }
 
@@ -224,26 +239,41 @@ export class EncodedCallBatch implements CallBatch {
 
   /** One for each partition that has any: Kafka takes no empty batch. */
   get bundles(): RecordBundle[] {
-    return this.#bundles.filter((bundle) => bundle !== undefined && bundle.count > 0) as RecordBundle[]
+    return this.#parts.map((part) => part!.bundle).filter(({ count }) => count > 0)
   }
 
-  /** Whether the call was taken; the first one always is. */
-  add(call: AnalyticsCall, writer: ValueWriter<AnalyticsCall>, traceparent: string | null = null): boolean {
-    if (this.#calls === maxCalls) return false
+  /** How many of the calls are not known to be written. */
+  get unwritten(): number {
+    return this.#parts.reduce((sum, part) => sum + (part!.isWritten ? 0 : part!.bundle.count), 0)
+  }
+
+  /** All in-sync replicas have the calls of this partition. */
+  acknowledge(partition: number): void {
+    this.#parts[partition]!.isWritten = true
+  }
+
+  /** The part of the batch that took the call; null when it has no room, which the first call always has. */
+  add(
+    call: AnalyticsCall,
+    writer: ValueWriter<AnalyticsCall>,
+    traceparent: string | null = null,
+  ): CallBatchPart | null {
+    if (this.#calls === maxCalls) return null
     const key = partitionKey(call)
     // No call that the collector takes is without a key.
     const partition = key === null ? 0 : partitionOfKey(key, this.#partitions)
-    const bundle = (this.#bundles[partition] ??= new RecordBundle(partition, headers))
+    const part = (this.#parts[partition] ??= new EncodedPart(partition, this.#ended))
+    const { bundle } = part
     const before = bundle.bytes
     bundle.append(key, call, writer, traceparent === null ? null : this.#tracedHeaders(traceparent))
     const bytes = bundle.bytes - before
     if (this.#bytes + bytes > maxBytes && this.#calls > 0) {
       bundle.undo()
-      return false
+      return null
     }
     this.#bytes += bytes
     this.#calls++
-    return true
+    return part
   }
 
   #tracedHeaders(traceparent: string): Buffer {
