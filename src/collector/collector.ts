@@ -264,12 +264,15 @@ export class Collector {
     if (codes) for (const [code, its] of codes) this.#rejected(source, route.type, its, code)
     const taken =
       route.isBatch || rejectedCount === 0 ? successBut(rejected, rejectedCount) : faulty(rejected[0]!)
-    return this.#whenWritten(pending, taken)
+    return this.#whenWritten(pending, source, taken)
   }
 
-  async #whenWritten(pending: PendingCalls, taken: CollectAnswer): Promise<CollectAnswer> {
+  async #whenWritten(pending: PendingCalls, source: Source, taken: CollectAnswer): Promise<CollectAnswer> {
     const { added, repeated } = await pending.end(this.#metrics)
-    return added + repeated === 0 ? taken : unavailable
+    if (added + repeated === 0) return taken
+    // They come again, and count then.
+    this.#rates.giveBack(source, added)
+    return unavailable
   }
 
   #rejected(source: Source, type: CallType | null, count: number, code?: string): void {

@@ -65,6 +65,13 @@ export class SourceRates {
     if (notTaken > 0) this.#charge(senderKey(source, sender), notTaken, now)
   }
 
+  /** Calls that counted as taken were not written. A quota that was changed since then gets nothing of it. */
+  giveBack({ id, maxRate }: RatedSource, calls: number): void {
+    const quota = this.#quotas.get(id)
+    if (quota?.maxRate === maxRate) quota.bucket.giveBack(calls)
+    this.#limits.get(id)?.giveBack(calls)
+  }
+
   #charge(key: string, calls: number, now: number): void {
     if (this.#limit === null) return
     const bucket = this.#senders.get(key) ?? new TokenBucket(this.#limit, now)

@@ -308,6 +308,22 @@ test('invalid and repeated calls are limited by the same rate at their sender, a
   assert.equal((await from('192.0.2.1', wrong)).status, 200)
 })
 
+test('calls that are not written take nothing of what their source may send', async () => {
+  const { settings, collect, batches } = underTest({ calls: 1_000, bytes: 100_000 }, 10)
+  settings.state.sources.set('shop', someSource('shop', { maxRate: '10/m' }))
+  const send = async (body: object, written: boolean) => {
+    const answer = collect('/v1/batch', body)
+    await settled()
+    for (const { settle } of batches.splice(0)) settle(written)
+    return (await answer).status
+  }
+  for (let n = 0; n < 11; n++) assert.equal(await send({ batch: [track(`m-${n}`)] }, false), 503)
+  const many = { batch: Array.from({ length: 10 }, (_, n) => track(`m-${n}`)) }
+  assert.equal(await send(many, false), 503)
+  assert.equal(await send(many, true), 200)
+  assert.equal(await send({ batch: [track('late')] }, true), 429)
+})
+
 test('how much a source may send does not show who is suppressed', async () => {
   const { collect } = underTest({ calls: 1_000, bytes: 100_000 }, 10, {
     isEmpty: false,

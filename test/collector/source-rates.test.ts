@@ -65,6 +65,20 @@ test('a quota that is changed counts from now on, and one that is taken away doe
   assert.equal(rates.excess(at('50/s'), 'x')?.waitMs, 1_020)
 })
 
+test('calls that were not written are given back to the limit and to the quota by which they were taken', () => {
+  const rates = new SourceRates(10, () => 0)
+  const at = (maxRate: string) => ({ id: 'shop', maxRate })
+  rates.giveBack(at('5/s'), 1)
+  rates.count(at('5/s'), 10, 'x', 0)
+  assert.deepEqual(rates.excess(at('5/s'), 'x'), { by: 'quota', waitMs: 1_200 })
+  rates.giveBack(at('5/s'), 10)
+  assert.equal(rates.excess(at('5/s'), 'x'), null)
+  rates.count(at('5/s'), 5, 'x', 0)
+  rates.count(at('3/s'), 3, 'x', 0)
+  rates.giveBack(at('5/s'), 5)
+  assert.deepEqual(rates.excess(at('3/s'), 'x'), { by: 'quota', waitMs: 334 })
+})
+
 test('calls that were not taken are charged to their sender alone, by the same rate', () => {
   let now = 0
   const rates = new SourceRates(10, () => now)

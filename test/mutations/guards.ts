@@ -18,6 +18,16 @@ export const guards: readonly Mutation[] = [
     },
   },
   {
+    id: 'calls-that-were-not-written-use-up-the-quota',
+    file: 'src/collector/collector.ts',
+    find: 'this.#rates.giveBack(source, added)',
+    replace: '',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'calls that are not written take nothing of what their source may send',
+    },
+  },
+  {
     id: 'a-changed-quota-that-takes-no-effect',
     file: 'src/collector/source-rates.ts',
     find: 'if (quota?.maxRate !== maxRate) {',

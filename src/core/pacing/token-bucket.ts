@@ -36,6 +36,11 @@ export class TokenBucket {
     if (waitMs === 0) this.#tokens -= count
     return waitMs
   }
+
+  /** What was taken is not needed after all; more than full it does not get. */
+  giveBack(count: number): void {
+    this.#tokens = Math.min(this.#size, this.#tokens + count)
+  }
 }
 
 /** How many may happen within a time: `200/s` is 200 in 1,000 ms, `600/m` is 600 in a minute. */

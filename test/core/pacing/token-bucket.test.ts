@@ -39,6 +39,16 @@ test('more than it ever holds is given at once, and made up for afterwards', () 
   assert.equal(bucket.take(49_100, 500), 0)
 })
 
+test('what is given back can be taken again, and fills it no further than full', () => {
+  const bucket = new TokenBucket({ count: 10, perMs: 1_000 }, 0)
+  bucket.take(0, 30)
+  bucket.giveBack(20)
+  assert.equal(bucket.waitMs(0), 100)
+  bucket.giveBack(1_000)
+  for (let n = 0; n < 10; n++) assert.equal(bucket.take(0, 1), 0)
+  assert.equal(bucket.take(0, 1), 100)
+})
+
 test('property: over any time it gives no more than the rate, one full bucket and the last that was taken', () => {
   const steps = fc.array(fc.record({ afterMs: fc.nat(2_000), count: fc.integer({ min: 1, max: 100 }) }))
   const rate = fc.record({ count: fc.integer({ min: 1, max: 1_000 }), perMs: fc.constantFrom(1_000, 60_000) })
