@@ -6,6 +6,7 @@ import { startScene } from '../support/browser/scene.ts'
 import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { post, track } from '../support/calls/collectors.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { replayIn, type ShownReplay } from '../support/replay/replays.ts'
 import { until } from '../support/until.ts'
 
 /** An id of a user and a name that would do harm where they were taken for HTML or for a direction of text. */
@@ -204,6 +205,41 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     assert.equal(second!.headers['idempotency-key'], first!.headers['idempotency-key'])
     await page.getByLabel('crm: 1 of 1 told').waitFor({ timeout: 30_000 })
   })
+
+  await t.test(
+    'of delete calls that failed, those that were delivered since are not sent again',
+    async (t) => {
+      receiver.answer({ status: 404 })
+      const before = receiver.requests.length
+      const { id } = await console.ok(201, 'POST', '/deletions', { userIds: ['u-10', 'u-11'] })
+      const { page } = await openPage(t, url, `/deletions/${String(id)}`)
+      await page.getByText('2 failed').waitFor({ timeout: 30_000 })
+      const sendAgain = async () => {
+        await page.getByRole('button', { name: 'Send again what failed' }).click()
+        await page.getByRole('button', { name: 'Send them again' }).click()
+        await page.getByRole('dialog').waitFor({ state: 'detached' })
+      }
+      receiver.answer(({ body }) => ({ status: body.includes('u-11') ? 404 : 200 }))
+      await sendAgain()
+      await page.getByLabel('crm: 1 of 2 told').waitFor({ timeout: 30_000 })
+      const ofRequest = async () =>
+        ((await console.ok(200, 'GET', '/dead-letters')).data as { messageId: string }[]).filter(
+          ({ messageId }) => messageId.startsWith(`delete-${String(id)}-`),
+        )
+      await until(async () => (await ofRequest()).length === 3, 30_000, 'one failed once more')
+      await page.getByText('1 failed').waitFor({ timeout: 30_000 })
+      receiver.answer({ status: 200 })
+      await sendAgain()
+      await page.getByText('1 delete call sent again').waitFor()
+      await page.getByLabel('crm: 2 of 2 told').waitFor({ timeout: 30_000 })
+      const [last] = (await console.ok(200, 'GET', '/replays?of=dead_letters&order=newest'))
+        .data as ShownReplay[]
+      assert.equal((await replayIn(console, last!.id, 'finished')).sent, 1)
+      const attemptsOf = (user: string) =>
+        receiver.requests.slice(before).filter(({ body }) => body.includes(user)).length
+      assert.deepEqual([attemptsOf('u-10'), attemptsOf('u-11')], [2, 3])
+    },
+  )
 
   await t.test('a user is suppressed and let in again by keyboard, with ids that are no HTML', async (t) => {
     const { page } = await openPage(t, url, '/suppressions', { width: 390 })

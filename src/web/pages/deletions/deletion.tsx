@@ -2,12 +2,7 @@ import { useState } from 'preact/hooks'
 import { pathTo } from '../../../console/page-paths.ts'
 import { useLive } from '../../api/live.ts'
 import { request, requestWithProgress } from '../../api/request.ts'
-import type {
-  DeadLetterSummary,
-  DeletionProgressLine,
-  DeletionStatusAnswer,
-  ListPage,
-} from '../../api/routes.ts'
+import type { DeletionProgressLine, DeletionStatusAnswer } from '../../api/routes.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
@@ -17,6 +12,7 @@ import { Table, type Column } from '../../components/table.tsx'
 import { Ago, At } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
+import { failedDeletes } from './failed-deletes.ts'
 import { DeletionBadge } from './parts.tsx'
 
 type SourceLine = DeletionStatusAnswer['progress'][number]
@@ -161,26 +157,8 @@ function Told({ rows }: { rows: readonly Line[] }) {
   )
 }
 
-/** As many as one replay takes, and a page of the API. */
-const maxAgain = 1_000
+/** A page of the API. */
 const pageLimit = 200
-
-/** The dead letters of this request’s delete calls, by their ids. */
-async function failedDeletes(id: string, since: string, destinations: readonly string[]): Promise<string[]> {
-  const found: string[] = []
-  let cursor: string | null = null
-  do {
-    const asked: ListPage<DeadLetterSummary> = (
-      await request('GET /dead-letters', {
-        query: { destination: destinations, since, limit: pageLimit, cursor },
-      })
-    ).data
-    for (const { id: deadLetterId, messageId } of asked.data)
-      if (messageId?.startsWith(`delete-${id}-`)) found.push(deadLetterId)
-    cursor = asked.next
-  } while (cursor !== null && found.length < maxAgain)
-  return found.slice(0, maxAgain)
-}
 
 function AgainDialog({
   id,
@@ -194,10 +172,15 @@ function AgainDialog({
   close: () => void
 }) {
   const act = async () => {
-    const ids = await failedDeletes(id, since, destinations)
-    if (ids.length === 0) return say('No dead letter of it is left: they were sent again, or are gone', 'bad')
-    await request('POST /replays', { body: { deadLetters: { ids } } })
-    say(`${countOf(ids.length, 'delete call')} sent again`)
+    const query = { destination: destinations, since, replays: true, limit: pageLimit }
+    const parts = await failedDeletes(
+      id,
+      async (cursor) => (await request('GET /dead-letters', { query: { ...query, cursor } })).data,
+    )
+    if (parts.length === 0)
+      return say('No dead letter of it is left: they were sent again, or are gone', 'bad')
+    for (const ids of parts) await request('POST /replays', { body: { deadLetters: { ids } } })
+    say(`${countOf(parts.flat().length, 'delete call')} sent again`)
   }
   return (
     <ActionDialog
