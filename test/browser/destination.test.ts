@@ -332,6 +332,41 @@ test('the page of a destination', async (t) => {
     assert.deepEqual(namesOf(after), ['api_key'])
   })
 
+  await t.test(
+    'a header that was typed for one URL is not saved for another one that took its place',
+    async (t) => {
+      const urls = [{ url: fine.url }, { url: failing.url }]
+      const terms = { id: 'moved', name: 'moved', sourceIds: ['shop'], enabled: false, urls }
+      await ok(201, 'POST', '/destinations', terms)
+      const watched = await openPage(t, url, '/destinations/moved?view=settings')
+      const { page } = watched
+      await page.getByRole('button', { name: 'Headers and login …' }).click()
+      const dialog = page.getByRole('dialog', { name: 'Headers and login of moved' })
+      const headersOf = (at: string) => dialog.getByRole('group', { name: `Headers of ${at}` })
+      await headersOf(fine.url).getByLabel('Headers to set').fill('X-Key: of-the-first')
+      /** Resolves when the form behind the dialog shows them. */
+      const changeUrls = async (to: { url: string }[]) => {
+        await ok(200, 'PATCH', '/destinations/moved', { urls: to })
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        const field = page.getByLabel(`URL ${to.length}`, { exact: true })
+        const isShown = async () => (await field.count()) > 0 && (await field.inputValue()) === to.at(-1)!.url
+        await until(isShown, 30_000)
+      }
+      await changeUrls(urls.toReversed())
+      await dialog.getByRole('button', { name: 'Save moved' }).click()
+      await dialog.getByText('it was changed meanwhile').waitFor()
+      watched.expectFaults(/409/)
+      const shown = (await ok(200, 'GET', '/destinations/moved')).urls as { headers: object[] }[]
+      assert.deepEqual(
+        shown.map(({ headers }) => headers),
+        [[], []],
+      )
+      await changeUrls([...urls, { url: 'https://third.example/' }])
+      assert.equal(await dialog.getByRole('group', { name: /^Headers of/ }).count(), 2)
+      assert.equal(await headersOf(fine.url).getByLabel('Headers to set').inputValue(), 'X-Key: of-the-first')
+    },
+  )
+
   await t.test('a replay says how many calls it would send, and then shows how far it is', async (t) => {
     const { page } = await openPage(t, url, '/destinations/crm')
     await page.getByRole('button', { name: 'Replay …' }).click()

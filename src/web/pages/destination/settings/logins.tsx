@@ -112,7 +112,9 @@ interface LoginsDialogProps {
 }
 
 /** Sets and takes away what only fingerprints are shown of, the secret that signs aside. */
-export function LoginsDialog({ destination, tag, close, saved }: LoginsDialogProps) {
+export function LoginsDialog({ close, saved, ...given }: LoginsDialogProps) {
+  // As it was opened: what is typed is for these URLs, and is refused where somebody changed them meanwhile.
+  const [{ destination, tag }] = useState(given)
   const { id, urls } = destination
   const [typed, setTyped] = useState(noLogins)
   const [lines, setLines] = useState(() => urls.map(() => ''))
@@ -128,7 +130,7 @@ export function LoginsDialog({ destination, tag, close, saved }: LoginsDialogPro
     ),
     ...headersOf(lines[index]!),
   }))
-  const given = givenLogins(typed)
+  const logins = givenLogins(typed)
   const gone = destination.templateSecrets.filter(({ name }) => removed.has(templateSecret(name)))
   const body = {
     ...(headers.some((each) => Object.keys(each).length > 0) && {
@@ -137,11 +139,11 @@ export function LoginsDialog({ destination, tag, close, saved }: LoginsDialogPro
     ...(removed.has('clientCert') && { clientCert: null, clientKey: null }),
     ...(removed.has('ca') && { ca: null }),
     ...(removed.has('oauthClientSecret') && { oauthClientSecret: null }),
-    ...given,
-    ...((gone.length > 0 || given.templateSecrets) && {
+    ...logins,
+    ...((gone.length > 0 || logins.templateSecrets) && {
       templateSecrets: {
         ...Object.fromEntries(gone.map(({ name }) => [name, null])),
-        ...(given.templateSecrets as Record<string, string> | undefined),
+        ...(logins.templateSecrets as Record<string, string> | undefined),
       },
     }),
   }
