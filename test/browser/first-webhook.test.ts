@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { startScene } from '../support/browser/scene.ts'
 import { assertAccessible, assertFits, openPage, tabTo } from '../support/browser/watched-page.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { selfSigned } from '../support/secured/certificates.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
@@ -152,25 +153,68 @@ test('destinations are made, tested and described in the console', async (t) => 
     },
   )
 
-  await t.test('settings as code: the difference is shown before it is applied', async (t) => {
-    const { page } = await openPage(t, url, '/system/settings')
-    const file = page.getByLabel('File, as JSON')
-    const settings = JSON.parse(await file.inputValue()) as { sources: { name: string }[] }
-    settings.sources[0]!.name = 'The website'
-    await file.fill(JSON.stringify(settings))
-    await page.getByRole('button', { name: 'Show the difference' }).click()
-    await page.getByText('1 thing would change').waitFor()
-    await page.getByText('Website → The website').waitFor()
-    await assertAccessible(page)
-    assert.equal((await ok(200, 'GET', '/sources/website')).name, 'Website')
-    await page.getByRole('button', { name: 'Apply …' }).click()
-    await page.getByLabel('POSTRIDER_SECRET_MY_RECEIVER').fill('another-secret')
-    await page.getByRole('button', { name: 'Apply', exact: true }).click()
-    await page.getByText('1 thing changed').waitFor()
-    assert.equal((await ok(200, 'GET', '/sources/website')).name, 'The website')
-    await page.getByRole('dialog').waitFor({ state: 'detached' })
-    assert.ok(!(await page.content()).includes('another-secret'))
-  })
+  await t.test(
+    'settings as code: new secrets are asked for, and the difference is shown before it is applied',
+    async (t) => {
+      const watched = await openPage(t, url, '/system/settings')
+      const { page } = watched
+      const { cert, key } = await selfSigned()
+      const file = page.getByLabel('File, as JSON')
+      const settings = JSON.parse(await file.inputValue()) as {
+        sources: { name: string }[]
+        destinations: object[]
+      }
+      settings.sources[0]!.name = 'The website'
+      const name = (of: string) => `POSTRIDER_SECRET_NEW_${of}`
+      const [sharedSecret, clientCert, clientKey] = ['SIGNS', 'CERT', 'KEY'].map((of) => `\${${name(of)}}`)
+      settings.destinations.push({
+        ...{ id: 'from-file', name: 'From the file', sourceIds: ['website'], urls: [{ url: receiver.url }] },
+        ...{ sharedSecret, clientCert, clientKey },
+      })
+      await file.fill(JSON.stringify(settings))
+      const show = page.getByRole('button', { name: 'Show the difference' })
+      await show.click()
+      await page
+        .getByText(`${name('SIGNS')} is not set`)
+        .first()
+        .waitFor()
+      watched.expectFaults(/400/)
+      await page.getByLabel(name('SIGNS')).fill('secret-of-the-file')
+      await page.getByLabel(name('CERT')).fill(cert)
+      await page.getByLabel(name('KEY')).fill(key)
+      await show.click()
+      await page.getByText('2 things would change').waitFor()
+      await page.getByText('Website → The website').waitFor()
+      await page.getByText('Create destination from-file').waitFor()
+      await page.getByText('Secrets that there are').click()
+      await page.getByLabel('POSTRIDER_SECRET_MY_RECEIVER').fill('another-secret')
+      await page.getByText('2 things would change').waitFor({ state: 'detached' })
+      await show.click()
+      await page.getByText('3 things would change').waitFor()
+      await assertAccessible(page)
+      assert.equal((await ok(200, 'GET', '/sources/website')).name, 'Website')
+      await page.getByRole('button', { name: 'Apply …' }).click()
+      await page.getByRole('button', { name: 'Apply', exact: true }).click()
+      await page.getByText('3 things changed').waitFor()
+      assert.equal((await ok(200, 'GET', '/sources/website')).name, 'The website')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      const values = '[...document.querySelectorAll("input, textarea")].map(({ value }) => value).join()'
+      assert.doesNotMatch(
+        String(await page.evaluate(values)),
+        /another-secret|secret-of-the-file|PRIVATE KEY/,
+      )
+      assert.doesNotMatch(await page.content(), /another-secret|secret-of-the-file/)
+      const sent = receiver.requests.length
+      await ok(200, 'POST', '/destinations/from-file/test', {})
+      const signatureOf = (body: Buffer) =>
+        createHmac('sha1', 'secret-of-the-file').update(body).digest('hex')
+      const areSigned = receiver.requests
+        .slice(sent)
+        .map(({ body, headers }) => headers['x-signature'] === signatureOf(body))
+      assert.deepEqual(areSigned, [true])
+      assert.ok((await ok(200, 'GET', '/destinations/from-file')).clientCert)
+    },
+  )
 
   await t.test('a reader is offered nothing of it, and nothing is cut off at 390 px', async (t) => {
     const reader = { token: String(token), width: 390 }

@@ -8,7 +8,8 @@ import { PageTitle } from '../../app/shell.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
 import { Checkbox, TextArea, TextField } from '../../components/fields.tsx'
 import { countOf } from '../../components/figures.ts'
-import { Failure, Note, say } from '../../components/notices.tsx'
+import { Folded } from '../../components/folded.tsx'
+import { Failure, say } from '../../components/notices.tsx'
 import { LongText } from '../../components/text.tsx'
 import { Loaded } from '../../components/views.tsx'
 import { SystemTabs } from './system-tabs.tsx'
@@ -44,7 +45,9 @@ export function SettingsFile() {
                   </a>
                 </div>
               </section>
-              {may('admin') && <Change text={text} version={version} reload={live.reload} />}
+              {may('admin') && (
+                <Change settings={settings} text={text} version={version} reload={live.reload} />
+              )}
             </>
           )
         }}
@@ -53,32 +56,49 @@ export function SettingsFile() {
   )
 }
 
+/** What was typed, by the variables that the file refers to. */
+type TypedSecrets = Readonly<Record<string, string>>
+
 /** What an edited file would change, and applying it. */
 interface Difference {
   settings: object
+  secrets: TypedSecrets
   report: ApplyAnswer
 }
 
-function Change({ text, version, reload }: { text: string; version: number; reload: () => void }) {
+interface ChangeProps {
+  /** As they are. */
+  settings: object
+  text: string
+  version: number
+  reload: () => void
+}
+
+function Change({ settings: before, text, version, reload }: ChangeProps) {
   const [edited, setEdited] = useState(text)
   const [isPruning, setPruning] = useState(false)
+  const [typed, setTyped] = useState<TypedSecrets>({})
   const [difference, setDifference] = useState<Difference | null>(null)
   const [failure, setFailure] = useState<ApiFailure | null>(null)
   const [isApplying, setApplying] = useState(false)
   const settings = parsedFile(edited)
+  const there = secretsIn(before)
+  const wanted = [...(settings ? secretsIn(settings) : [])]
   // A difference is to what was given, and to nothing that came after it.
-  useEffect(() => setDifference(null), [edited, isPruning])
+  useEffect(() => setDifference(null), [edited, isPruning, typed])
   // Somebody else's change, or one's own: what is not edited follows it.
   useEffect(() => setEdited(text), [version])
   const compare = async (event: Event) => {
     event.preventDefault()
     if (settings === null) return
     setFailure(null)
+    const given = wanted.flatMap(([name]) => (typed[name] ? [[name, typed[name]] as const] : []))
+    const secrets = Object.fromEntries(given)
     try {
       const { data } = await request('POST /settings/apply', {
-        body: { settings, prune: isPruning, dryRun: true },
+        body: { settings, secrets, prune: isPruning, dryRun: true },
       })
-      setDifference({ settings, report: data })
+      setDifference({ settings, secrets, report: data })
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error
       setFailure(error)
@@ -104,6 +124,16 @@ function Change({ text, version, reload }: { text: string; version: number; relo
           checked={isPruning}
           change={setPruning}
         />
+        <SecretFields secrets={wanted.filter(([name]) => !there.has(name))} typed={typed} change={setTyped} />
+        {there.size > 0 && (
+          <Folded title="Secrets that there are" hint="Those left empty stay as they are.">
+            <SecretFields
+              secrets={wanted.filter(([name]) => there.has(name))}
+              typed={typed}
+              change={setTyped}
+            />
+          </Folded>
+        )}
         {failure && <Faults failure={failure} />}
         <button type="submit" class="button" disabled={settings === null}>
           Show the difference
@@ -123,7 +153,10 @@ function Change({ text, version, reload }: { text: string; version: number; relo
           difference={difference}
           isPruning={isPruning}
           close={() => setApplying(false)}
-          done={reload}
+          done={() => {
+            setTyped({})
+            reload()
+          }}
         />
       )}
     </section>
@@ -137,6 +170,47 @@ function parsedFile(text: string): object | null {
   } catch {
     return null
   }
+}
+
+const reference = /^\$\{([A-Za-z_]\w{0,127})\}$/
+
+/** PEM has lines, which a field for a password loses. */
+const loginsInPem = ['clientCert', 'clientKey', 'ca']
+
+/** The variables that a file refers to, each with whether it is in PEM form. */
+function secretsIn(file: { destinations?: unknown }): Map<string, boolean> {
+  const found = new Map<string, boolean>()
+  const look = (value: unknown, field: string) => {
+    const name = typeof value === 'string' ? reference.exec(value)?.[1] : undefined
+    if (name !== undefined) found.set(name, found.get(name) || loginsInPem.includes(field))
+    else if (typeof value === 'object' && value !== null)
+      for (const [key, each] of Object.entries(value)) look(each, key)
+  }
+  look(file.destinations, '')
+  return found
+}
+
+function SecretFields({
+  secrets,
+  typed,
+  change,
+}: {
+  secrets: (readonly [name: string, isPem: boolean])[]
+  typed: TypedSecrets
+  change: (typed: TypedSecrets) => void
+}) {
+  return secrets.map(([name, isPem]) => {
+    const given = {
+      label: name,
+      value: typed[name] ?? '',
+      change: (value: string) => change({ ...typed, [name]: value }),
+    }
+    return isPem ? (
+      <TextArea key={name} {...given} />
+    ) : (
+      <TextField key={name} {...given} type="password" autocomplete="new-password" />
+    )
+  })
 }
 
 function Faults({ failure }: { failure: ApiFailure }) {
@@ -198,9 +272,9 @@ function shown(value: unknown): string {
   return text.length > maxShown ? `${text.slice(0, maxShown)}…` : text
 }
 
-/** Asks for the secrets that are to be set, and applies what was shown: nothing, where somebody else was faster. */
+/** Applies what was shown: nothing, where somebody else was faster. */
 function ApplyDialog({
-  difference: { settings, report },
+  difference: { settings, secrets, report },
   isPruning,
   close,
   done,
@@ -210,12 +284,10 @@ function ApplyDialog({
   close: () => void
   done: () => void
 }) {
-  const { changed, keptSecrets, version } = report
-  const [secrets, setSecrets] = useState<Readonly<Record<string, string>>>({})
+  const { changed, version } = report
   const apply = async () => {
-    const given = Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== ''))
     await request('POST /settings/apply', {
-      body: { settings, prune: isPruning, secrets: given, expectedVersion: version },
+      body: { settings, secrets, prune: isPruning, expectedVersion: version },
     })
     say(`${countOf(changed.length, 'thing')} changed`)
     done()
@@ -228,19 +300,6 @@ function ApplyDialog({
       close={close}
     >
       <p>All of it counts, or nothing.</p>
-      {keptSecrets.length > 0 && (
-        <Note>Give the secrets that are new or change. Those left empty stay as they are.</Note>
-      )}
-      {keptSecrets.map((name) => (
-        <TextField
-          key={name}
-          label={name}
-          type="password"
-          autocomplete="new-password"
-          value={secrets[name] ?? ''}
-          change={(value) => setSecrets({ ...secrets, [name]: value })}
-        />
-      ))}
     </ActionDialog>
   )
 }
