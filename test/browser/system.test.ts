@@ -86,6 +86,15 @@ test('the pages of the system', async (t) => {
     await mailed.getByText('no mail server').waitFor()
     await mailed.getByRole('button', { name: 'Change mail' }).click()
     const change = page.getByRole('dialog', { name: 'Change alert “mail”' })
+    // What somebody else changes while it is open stays.
+    const to = ['ops@example.com', 'lead@example.com', 'night@example.com']
+    await console.ok(200, 'PATCH', '/alerts/mail/mail', { to })
+    await change.getByLabel('Name', { exact: true }).fill('On call')
+    await change.getByRole('button', { name: 'Save' }).click()
+    await mailed.getByText('On call').waitFor()
+    const [alert] = (await console.ok(200, 'GET', '/alerts')).mails as { name: string; to: string[] }[]
+    assert.deepEqual([alert!.name, alert!.to], ['On call', to])
+    await mailed.getByRole('button', { name: 'Change mail' }).click()
     await change.getByLabel('Addresses').fill('ops@example.com, lead')
     await change.getByRole('button', { name: 'Save' }).click()
     await change

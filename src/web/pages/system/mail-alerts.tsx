@@ -191,15 +191,20 @@ interface DialogProps {
 }
 
 function Change({ alert, close, done }: DialogProps) {
-  const { id, name, to, events } = alert
-  const [draft, setDraft] = useState<Drafted>({ name, addresses: to!.join(', '), wanted: wantedOf(events) })
+  const { id, name, events } = alert
+  const to = alert.to!
+  const [draft, setDraft] = useState<Drafted>({ name, addresses: to.join(', '), wanted: wantedOf(events) })
   const [enabled, setEnabled] = useState(alert.enabled)
   const change = async () => {
+    const addresses = addressesIn(draft.addresses)
+    // Nothing else: somebody may have changed the rest since the dialog was opened.
     const body = {
-      ...{ name: draft.name, to: addressesIn(draft.addresses), enabled },
-      events: eventsOf(draft.wanted),
+      ...(draft.name !== name && { name: draft.name }),
+      ...(addresses.join() !== to.join() && { to: addresses }),
+      ...(draft.wanted !== wantedOf(events) && { events: eventsOf(draft.wanted) }),
+      ...(enabled !== alert.enabled && { enabled }),
     }
-    await request('PATCH /alerts/mail/{id}', { id, body })
+    if (Object.keys(body).length > 0) await request('PATCH /alerts/mail/{id}', { id, body })
     done()
   }
   return (
