@@ -50,6 +50,8 @@ export class Rig {
   readonly settings: SettingsLog
   /** What the runner's own commands came to, once each was acknowledged. */
   readonly settingsEvents: SettingsEvent[] = []
+  /** When `toggled` was disabled, epoch ms: from when that was asked for until it was enabled again. */
+  readonly disablings: { from: number; to: number }[] = []
   readonly #parts: LocalParts
   readonly #env: Record<string, string>
   #registry: LocalRegistry

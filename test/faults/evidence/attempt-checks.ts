@@ -1,5 +1,6 @@
 import { deadLetterReasons } from '../../../src/core/delivery/delivery.ts'
 import { parseDuration } from '../../../src/core/duration.ts'
+import { answers } from '../load/answers.ts'
 import type { Slot } from '../load/destinations.ts'
 import { answerOf, isUrl, type Evidence, type Written } from './evidence.ts'
 import type { CommitWatch } from '../watch/commit-watch.ts'
@@ -69,7 +70,7 @@ interface RecordSpan {
   finishedBy: number
 }
 
-function spansOf({ evidence, rig, watch }: Known, delivery: DeliveryEvidence): RecordSpan[] {
+export function spansOf({ evidence, rig, watch }: Known, delivery: DeliveryEvidence): RecordSpan[] {
   const { retryRecords, tierTopics } = evidence
   const span = (topic: string, partition: number, offset: number, at: number, madeAt = at): RecordSpan => ({
     ...{ topic, partition, at, madeAt: madeBefore(at, madeAt) },
@@ -115,7 +116,7 @@ export function checkAttempts(context: Context, delivery: DeliveryEvidence): boo
   checkPlaces(context, delivery, clocksFarOff ? null : tolerance)
   checkBytes(context, delivery)
   if (clocksFarOff) return true
-  checkEarliness(context, delivery, tolerance)
+  checkRounds(context, delivery, tolerance)
   checkWindows(context, delivery, tolerance)
   return false
 }
@@ -206,7 +207,7 @@ export function wasQueuedWithAnother(
  * sent once more (docs/http-client.md, Restarts).
  */
 const mayBeSentAgain = (arrivals: Evidence['arrivals'], row: number): boolean =>
-  ['reset', 'close', 'garbage', 'unknowable'].includes(answerOf(arrivals.get('answer', row)))
+  ['reset', 'close', 'garbage', 'unknowable', 'cutRequest'].includes(answerOf(arrivals.get('answer', row)))
 
 /**
  * A process that is frozen after its last look at who owns a record, and before the write that follows at once, writes that
@@ -235,23 +236,55 @@ function checkBytes({ evidence, findings }: Context, delivery: DeliveryEvidence)
   if (bodies.size > 1) findings.add('other bytes at a later attempt', delivery.name, delivery.dossier)
 }
 
+/** Until it is taken: what comes after that is a repeat, which the verdict asks the cause of. */
+function untilTaken(arrivals: Evidence['arrivals'], rows: readonly number[]): readonly number[] {
+  const taken = rows.findIndex((row) => answers[answerOf(arrivals.get('answer', row))] === 'success')
+  return taken < 0 ? rows : rows.slice(0, taken + 1)
+}
+
 /**
- * Where nothing was repeated, the requests to a URL and the rounds that reached it are the same ones, and each round
- * but the first has its retry record. Where something was, or an owner was lost before it could record its round,
- * `checkPlaces` still checks requests against retry records.
+ * The same attempt may go out once more after such an answer: on another connection, with another token, or as one half of
+ * a batch that was refused.
  */
-function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
+function mayBeSentAgainInRound(arrivals: Evidence['arrivals'], row: number, { destination }: Slot): boolean {
+  const answer = answerOf(arrivals.get('answer', row))
+  return (
+    mayBeSentAgain(arrivals, row) ||
+    answer === 'status401' ||
+    (answer === 'status400' && destination.batch !== null)
+  )
+}
+
+/**
+ * Whether a record of the delivery that was open at the first request (epoch ms), or came later, got another owner before a
+ * commit held it. Then the one before may have begun a round of which no record knows, or have scheduled what the next one
+ * sends as well.
+ */
+const mayHaveUnknownRounds = (known: Known, delivery: DeliveryEvidence, first: number): boolean =>
+  spansOf(known, delivery).some(
+    ({ topic, partition, at, finishedBy }) =>
+      finishedBy >= first && known.owners.movedBetween(topic, partition, at - staleMs, finishedBy),
+  )
+
+/**
+ * A URL gets one request in each round that reaches it, and each round but the first has its retry record. Where nothing
+ * was repeated, requests and rounds are the same ones, and none of them is early. Where something was, or an owner was
+ * lost before it could record its round, `checkPlaces` still checks requests against retry records.
+ */
+function checkRounds(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
   const { evidence, findings } = context
   const { arrivals, retryRecords, deadLetters } = evidence
   const chain = [...delivery.retryRecords].sort(
     (a, b) => retryRecords.get('timesScheduled', a) - retryRecords.get('timesScheduled', b),
   )
-  if (chain.length === 0 || delivery.calls.length > 1 || delivery.deadLetters.length > 1) return
+  if (delivery.calls.length > 1 || delivery.deadLetters.length > 1) return
   if (chain.some((row, index) => retryRecords.get('timesScheduled', row) !== index + 1)) return
   const attempts = chain.map((row) => retryRecords.get('attempts', row))
   const [deadLetter] = delivery.deadLetters
   // Without a dead letter the last round was the one that delivered.
-  attempts.push(deadLetter === undefined ? attempts.at(-1)! + 1 : deadLetters.get('attempts', deadLetter))
+  attempts.push(
+    deadLetter === undefined ? (attempts.at(-1) ?? 0) + 1 : deadLetters.get('attempts', deadLetter),
+  )
   const urls = new Set([...delivery.arrivals].map((row) => arrivals.get('url', row)))
   for (const url of urls) {
     const rounds = [null, ...chain].filter(
@@ -261,6 +294,16 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
     )
     const its = [...delivery.arrivals].filter((row) => arrivals.get('url', row) === url)
     const came = its.map((row) => arrivals.get('at', row)).sort((a, b) => a - b)
+    const sent = untilTaken(arrivals, its)
+    const again = sent.filter((row) => mayBeSentAgainInRound(arrivals, row, delivery.slot)).length
+    // What is parked has a round for each of these, and no record of it.
+    const parked = evidence.ledger.failuresOf(arrivals.get('delivery', its[0]!))
+    if (sent.length > rounds.length + parked + again && !mayHaveUnknownRounds(context, delivery, came[0]!))
+      findings.add(
+        'more requests than rounds',
+        `${delivery.name}: ${sent.length} at URL ${url + 1} in ${rounds.length + parked} rounds`,
+        delivery.dossier,
+      )
     // A batch that is refused goes out again in halves, as the same attempt.
     const wasHalved =
       delivery.slot.destination.batch !== null &&

@@ -80,11 +80,12 @@ const urlBits = (ids: readonly string[]): number =>
   ids.reduce((bits, id) => bits | (1 << (Number(id.slice(1)) - 1)), 0)
 
 /** The number of a delivery, by its id; null when it is none of ours. */
-function deliveryNumber(id: string): number | null {
+export function deliveryNumber(id: string): number | null {
   const colon = id.indexOf(':')
   const slot = slotBySuffix.get(id.slice(colon))
   const seq = Number(id.slice(1, colon))
-  return slot === undefined || !Number.isInteger(seq) ? null : seq * slots.length + slot
+  const isNumbered = id.startsWith('m') && colon > 1 && Number.isInteger(seq)
+  return slot === undefined || !isNumbered ? null : seq * slots.length + slot
 }
 
 export const answerOf = (index: number): AnswerKind => answerKinds[index]!
@@ -288,7 +289,8 @@ async function readArrivals(file: string, evidence: Evidence): Promise<void> {
     }
     const { destination, url } = urlPathIndex(path)
     if (isSide.has(destination)) {
-      evidence.side.addArrival(id, answer as AnswerKind)
+      if (id.split(':')[1] === destination) evidence.side.addArrival(id, answer as AnswerKind)
+      else evidence.strangers.push(`${path} got ${id}`)
       continue
     }
     const delivery = deliveryNumber(id)

@@ -17,8 +17,8 @@ export class LedgerEvidence {
   #deadLetters = new Uint8Array(65_536)
   /** Records of tiers of which what was left ended as a whole: one event for all calls of a run. */
   readonly #ended = new Set<string>()
-  /** When an attempt failed of what keeps its order, which has no record of each round; epoch ms, by its sender's clock. */
-  readonly #failedAt = new Map<number, number>()
+  /** When attempts failed of what keeps its order, which has no record of each round; epoch ms, by its sender's clock. */
+  readonly #failedAt = new Map<number, number[]>()
   events = 0
 
   fromTiersOf(delivery: number): number {
@@ -35,7 +35,12 @@ export class LedgerEvidence {
 
   /** An attempt of a parked delivery failed at `at` or later. */
   failedSince(delivery: number, at: number): boolean {
-    return (this.#failedAt.get(delivery) ?? -Infinity) >= at
+    return this.#failedAt.get(delivery)?.some((each) => each >= at) ?? false
+  }
+
+  /** How many attempts failed of a parked delivery. */
+  failuresOf(delivery: number): number {
+    return this.#failedAt.get(delivery)?.length ?? 0
   }
 
   hasEnded(topic: string, partition: number, offset: number): boolean {
@@ -64,7 +69,7 @@ export class LedgerEvidence {
         this.#ended.add(`${topic}/${partition}/${firstOffset}`)
       if (type === 'attempt_failed' && topic === topics.retry(strictTier.name)) {
         const failed = numberOf(deliveryId!)
-        if (failed !== null) this.#failedAt.set(failed, Math.max(this.#failedAt.get(failed) ?? 0, event.at))
+        if (failed !== null) this.#failedAt.set(failed, [...(this.#failedAt.get(failed) ?? []), event.at])
       }
       const delivery = type === 'disposition' && deliveryId !== null ? numberOf(deliveryId) : null
       if (delivery === null) {

@@ -54,6 +54,7 @@ export function judgeSide(
   judgeSettings(notes, settings, evidence, findings)
   const erasedAt = new Map(notes.deletions.flatMap(({ userIds, to }) => userIds.map((user) => [user, to])))
   judgeDeliveries(notes, evidence, erasedAt, tally, findings)
+  judgeStrangers(evidence, findings)
   for (const id of evidence.delivered) {
     const said = evidence.arrivals.get(id) ?? []
     if (said.some((kind) => answers[kind] !== 'failure')) continue
@@ -162,4 +163,19 @@ function judgeDeliveries(
       else if (deadLetters.length > 0) tally.dead++
       else if (!said.includes('either')) findings.add('lost', `${id}: neither delivered nor dead nor erased`)
     }
+}
+
+/** Whatever came, was scheduled or is dead is of one of these calls, at one of these destinations. */
+function judgeStrangers(
+  { calls, arrivals, deadLetters, retryPlaces }: SideEvidence,
+  findings: Findings,
+): void {
+  const known = new Set(calls.map(({ messageId }) => messageId))
+  const side = new Set(sideDestinations.map(({ id }) => id))
+  const ids = new Set([...arrivals.keys(), ...deadLetters.keys()])
+  for (const each of retryPlaces.values()) for (const id of each) ids.add(id)
+  for (const id of ids) {
+    const [call, destination] = id.split(':') as [string, string]
+    if (!known.has(call) || !side.has(destination)) findings.add('strangers', id)
+  }
 }

@@ -1,13 +1,14 @@
 import { answers } from '../load/answers.ts'
 import type { Groups } from '../columns.ts'
 import type { CommitWatch } from '../watch/commit-watch.ts'
-import { expectation, slots, type Expectation, type Slot } from '../load/destinations.ts'
+import { expectation, slots, type Slot } from '../load/destinations.ts'
 import {
   checkAttempts,
   faultsDuring,
   hadClockFarOff,
   hasMoved,
   roundMs,
+  spansOf,
   type DeliveryEvidence,
 } from './attempt-checks.ts'
 import type { OwnerWatch } from '../watch/owner-watch.ts'
@@ -122,6 +123,7 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     findings.add('wrong requests', `${times} requests: ${what}`)
   for (const stranger of evidence.strangers) findings.add('strangers', stranger)
   for (const rewind of input.watch.rewinds) findings.add('commits that went back', rewind)
+  judgePlaces(judging, count)
 
   for (let seq = 0; seq < count; seq++) {
     const way = traffic.wayOf(Math.floor(seq / blockSize))
@@ -147,6 +149,30 @@ interface Judging extends VerdictInput {
   tally: Tally
   findings: Findings
   disturbances: readonly Injected[]
+}
+
+/** Whatever came, was scheduled or is dead is of a call that lies in Kafka, at a destination of that call's source. */
+function judgePlaces(judging: Judging, count: number): void {
+  const { evidence, traffic, findings } = judging
+  const { arrivals, retryRecords, deadLetters } = evidence
+  const sources = Array.from({ length: count }, (_, seq) =>
+    evidence.calls[seq] && traffic.kindOf(seq) === 'call' ? traffic.sourceOf(seq) : null,
+  )
+  const all = { 'a request': arrivals, 'a retry': retryRecords, 'a dead letter': deadLetters }
+  for (const [what, rows] of Object.entries(all))
+    for (let row = 0; row < rows.length; row++) {
+      const number = rows.get('delivery', row)
+      const [seq, index] = [Math.floor(number / slots.length), number % slots.length]
+      const { suffix, destination } = slots[index]!
+      const source = sources[seq] ?? null
+      if (source === destination.source) continue
+      const whose = source === null ? 'of no call that lies in Kafka' : `of a call of ${source}`
+      findings.add(
+        'wrong destinations',
+        `${what} ${whose}: m${seq}${suffix} at ${rows.get('at', row)}`,
+        () => (evidence.calls[seq] ? deliveryOf(judging, seq, index).dossier() : []),
+      )
+    }
 }
 
 function judgeDeadRecord({ evidence, tally, findings }: Judging, seq: number, expected: string): void {
@@ -198,7 +224,8 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
   const taken = said.includes('success')
   const maybe = !taken && said.includes('either')
   const dead = delivery.deadLetters.length
-  const countsAsDelivered = !taken && !maybe && isDelivered(judging, delivery, number, expected)
+  const maySkip = expected.skipped && !taken && wasDisabled(judging, delivery)
+  const countsAsDelivered = !taken && !maybe && isDelivered(judging, delivery, number, maySkip)
 
   if (countsAsDelivered) {
     tally.wronglyDelivered++
@@ -207,7 +234,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
   if (taken && dead > 0) tally.deliveredAndDead++
   if (taken) tally.delivered++
   else if (dead === 0 && maybe) tally.deliveredOrNot++
-  else if (dead === 0 && expected.skipped) tally.skipped++
+  else if (dead === 0 && maySkip) tally.skipped++
   else if (dead === 0 && !countsAsDelivered)
     findings.add('lost', `${name}: neither delivered nor dead`, delivery.dossier)
 
@@ -223,6 +250,22 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
   judgeLedger(judging, delivery, { number, taken })
   countDeliveryCopies(judging, tally.copies, delivery)
   countRepeats(judging, delivery, { number, timesUnclear })
+}
+
+/**
+ * Whether its call was to be planned, or a retry of it came due, while its destination was disabled as far as some forwarder
+ * knew: that it is enabled again a forwarder may hear late where a broker is away.
+ */
+function wasDisabled(judging: Judging, delivery: DeliveryEvidence): boolean {
+  const { rig, disturbances, patience } = judging
+  const spans = spansOf(judging, delivery)
+  const ends = delivery.retryRecords.length > 0 ? spans.slice(delivery.calls.length) : spans
+  return rig.disablings.some(({ from, to }) => {
+    const heardBy = to + settleMs * patience
+    const meanwhile = disturbances.filter((fault) => fault.from <= heardBy && fault.to >= to)
+    const until = Math.max(to, ...meanwhile.map((fault) => fault.to)) + settleMs * patience
+    return ends.some(({ at, finishedBy }) => at <= until && finishedBy >= from)
+  })
 }
 
 /**
@@ -280,10 +323,10 @@ function isDelivered(
   { evidence: { ledger }, watch, rig }: Judging,
   { calls, arrivals, retryRecords, deadLetters }: DeliveryEvidence,
   number: number,
-  { skipped }: Expectation,
+  maySkip: boolean,
 ): boolean {
   if (ledger.deliveredOf(number) > 0) return true
-  if (skipped || arrivals.length === 0 || retryRecords.length > 0 || deadLetters.length > 0) return false
+  if (maySkip || arrivals.length === 0 || retryRecords.length > 0 || deadLetters.length > 0) return false
   return calls.some(
     ({ partition, offset }) => watch.finishedBy(rig.topics.calls, partition, offset) < Infinity,
   )

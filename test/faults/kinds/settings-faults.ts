@@ -101,9 +101,12 @@ async function change({ rig, random }: FaultContext): Promise<string> {
     }
     default: {
       const ms = seconds(random, 1, 5)
+      const disabling = { from: Date.now(), to: Infinity }
+      rig.disablings.push(disabling)
       await execute(rig, { type: 'disable_destination', id: 'toggled' })
       await pause(ms)
       await execute(rig, { type: 'enable_destination', id: 'toggled' })
+      disabling.to = Date.now()
       return `toggled was disabled for ${(ms / 1_000).toFixed(1)} s`
     }
   }

@@ -5,11 +5,13 @@ import { createWriteStream, type WriteStream } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { createServer as createTcpServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
 import { newAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { chooseAnswer, give, type AnswerKind } from './answers.ts'
 import { crossesAnswer, createUnaskedServer } from './unasked-answers.ts'
 import { destinations, isPickedOut, sideDestinations, type Behaviour } from './destinations.ts'
 import { ConnectProxy } from './connect-proxy.ts'
+import { propertiesOf, userOf } from './load.ts'
 import { movingAddresses } from './moving-host.ts'
 import type { GoesAway, Outage } from './outages.ts'
 import { Random } from '../random.ts'
@@ -68,6 +70,10 @@ const signedPaths = new Set<string>(
     signed ? urls.map((_, url) => `/${id}/${url}`) : [],
   ),
 )
+/** Of destinations that numbered calls are for. */
+const sourceAt = new Map<string, string>(
+  destinations.flatMap(({ id, urls, source }) => urls.map((_, url) => [`/${id}/${url}`, source] as const)),
+)
 const batchedPaths = new Set<string>(
   destinations.flatMap(({ id, urls, batch }) =>
     batch === null ? [] : urls.map((_, url) => `/${id}/${url}`),
@@ -104,9 +110,7 @@ function signatureOf(message: IncomingMessage, body: Buffer): 'valid' | 'wrong' 
 /** Null when all is as it has to be. */
 function faultOf(
   message: IncomingMessage,
-  body: Buffer,
-  behaviour: Behaviour,
-  sentAt: number,
+  { body, held, behaviour, sentAt }: { body: Buffer; held: Held[]; behaviour: Behaviour; sentAt: number },
 ): string | null {
   if (behaviour === 'proxied' && !proxy.isOwn(message.socket.remotePort)) return 'not-through-the-proxy'
   if (behaviour === 'login') {
@@ -119,29 +123,46 @@ function faultOf(
   if (message.method !== 'POST') return `method-${message.method}`
   if (message.headers[sentHeader] === undefined) return 'not-from-a-forwarder'
   const id = String(message.headers['idempotency-key'])
-  if (batchedPaths.has(message.url!)) return /^[0-9a-f]{32}$/.test(id) ? null : 'another-key'
-  const { type, messageId } = JSON.parse(body.toString()) as { type: string; messageId?: string }
+  if (batchedPaths.has(message.url!) && !/^[0-9a-f]{32}$/.test(id)) return 'another-key'
+  return (
+    held.map((each) => bodyFaultOf(each, sourceAt.get(message.url!))).find((fault) => fault !== null) ?? null
+  )
+}
+
+/**
+ * A numbered call is known by its number: it has the properties and the user that were sent.
+ * @param source of the destination; undefined where it is none of numbered calls
+ */
+function bodyFaultOf({ id, call }: Held, source: string | undefined): string | null {
   // A delete names nothing but its user.
-  if (type === 'delete' && messageId === undefined) return null
-  return id.startsWith(`${messageId}:`) ? null : 'another-body'
+  if (source === undefined && call.type === 'delete' && call.messageId === undefined) return null
+  if (!id.startsWith(`${call.messageId}:`)) return 'another-body'
+  if (source === undefined) return null
+  const seq = seqOf({ id })
+  if (call.userId !== userOf(seq, source)) return 'another-user'
+  return isDeepStrictEqual(call.properties, propertiesOf(seq)) ? null : 'other-properties'
 }
 
 /** A delivery that a request holds. */
 interface Held {
   id: string
   body: string
+  call: { type?: string; messageId?: string; userId?: string; properties?: unknown }
 }
 
-/** The one delivery of a request, or all those of a batch. Throws where a batch is none. */
+/** The one delivery of a request, or all those of a batch. Throws where a body is none. */
 function heldIn(message: IncomingMessage, body: Buffer): [Held, ...Held[]] {
-  if (!batchedPaths.has(message.url!))
-    return [{ id: String(message.headers['idempotency-key']), body: body.toString() }]
-  const calls = JSON.parse(body.toString()) as { messageId: string }[]
+  const text = body.toString()
+  if (!batchedPaths.has(message.url!)) {
+    const call = JSON.parse(text) as Held['call']
+    return [{ id: String(message.headers['idempotency-key']), body: text, call }]
+  }
+  const calls = JSON.parse(text) as Held['call'][]
   const suffix = `:${message.url!.split('/')[1]!}`
-  return calls.map((call) => ({ id: call.messageId + suffix, body: JSON.stringify(call) })) as [Held]
+  return calls.map((call) => ({ id: call.messageId + suffix, body: JSON.stringify(call), call })) as [Held]
 }
 
-const seqOf = ({ id }: Held): number => Number(id.slice(1, id.indexOf(':')))
+const seqOf = ({ id }: Pick<Held, 'id'>): number => Number(id.slice(1, id.indexOf(':')))
 
 /**
  * Of the address that the name of what moves has left, after every other move: it takes every other request of each
@@ -205,9 +226,9 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
     let held: [Held, ...Held[]]
     try {
       held = heldIn(message, body)
-      fault = behaviour ? faultOf(message, body, behaviour, sentAt) : 'unknown-path'
+      fault = behaviour ? faultOf(message, { body, held, behaviour, sentAt }) : 'unknown-path'
     } catch {
-      held = [{ id: String(message.headers['idempotency-key']), body: '' }]
+      held = [{ id: String(message.headers['idempotency-key']), body: '', call: {} }]
       fault = 'no-json'
     }
     // One that is not wanted decides for all.

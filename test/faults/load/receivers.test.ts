@@ -8,12 +8,16 @@ import { openTransport } from '../../adapters/webhook/transport-under-test.ts'
 import { temporaryFolder } from '../../support/deployment/rig.ts'
 import { until } from '../../support/until.ts'
 import { destinations } from './destinations.ts'
+import { propertiesOf, userOf } from './load.ts'
 import { outages } from './outages.ts'
 import { startReceivers } from './receivers.ts'
 import { tokenClient } from './token-endpoint.ts'
 
-const callOf = (seq: number) =>
-  JSON.stringify({ type: 'track', messageId: `m${seq}`, items: [{ n: 1 }, { n: 2 }] })
+const callOf = (seq: number, { user = seq, properties = seq } = {}) =>
+  JSON.stringify({
+    ...{ type: 'track', userId: userOf(user, 'odd'), messageId: `m${seq}`, items: [{ n: 1 }, { n: 2 }] },
+    properties: propertiesOf(properties),
+  })
 
 /** The receivers of a run, and a sender's way to one of them. */
 async function receiver(t: TestContext, id: string) {
@@ -104,4 +108,22 @@ test('of a batch that is cut before it was read the calls that were are noted, a
   // One that was cut is sent once more on another connection, as any that was ended.
   assert.ok(ids('cutRequest').length > 0 && ids('cutAnswer').length > 0)
   assert.ok(ids('cutRequest').every((id) => Number(id!.slice(1, id!.indexOf(':'))) % size < size / 2))
+})
+
+test('a request with the body, the user or the properties of another call is a wrong one, also within a batch', async (t) => {
+  const alone = await receiver(t, 'steady')
+  const batched = await receiver(t, 'batched-picky')
+  const bodies = [callOf(1), callOf(2), callOf(1, { user: 2 }), callOf(1, { properties: 2 })]
+  for (const body of bodies) {
+    assert.equal((await send(alone.endpoint, body, 'm1:steady')).kind, 'success')
+    await send(batched.endpoint, `[${callOf(4)},${body}]`, 'a'.repeat(32))
+  }
+  const faults = async ({ noted }: typeof alone) => (await noted()).map(([, fault]) => fault)
+  assert.deepEqual(await faults(alone), ['-', 'another-body', 'another-user', 'other-properties'])
+  // A batch names no call but in its bodies.
+  const each = ['-', '-', 'another-user', 'other-properties']
+  assert.deepEqual(
+    await faults(batched),
+    each.flatMap((fault) => [fault, fault]),
+  )
 })
