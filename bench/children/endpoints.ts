@@ -19,6 +19,8 @@ export type Question =
    * they were produced.
    */
   | { from: number; to: number; of: number[]; since: 'due' | 'produced' }
+  /** When the calls of that window that came were due, µs: each once, however often it came. */
+  | { cameFrom: number; cameTo: number; of: number[] }
 
 /** Numbers in the order in which they came, outside of V8's heap: its collections would hold up answers. */
 class Samples {
@@ -86,18 +88,32 @@ function arrived(endpoint: Endpoint, head: string): void {
   endpoint.producedAfter.push(clock === 'due' ? Number(later) / 1_000 : 0)
 }
 
+/** `calls` counts each once, however often it came: by the clock of the machine no two are due at the same time. */
 function quantiles({ from, to, of, since }: Extract<Question, { since: unknown }>) {
   const all: number[] = []
+  const calls = new Set<number>()
   for (const index of of) {
     const { dueAt, cameAfter, producedAfter } = endpoints[index]!
     for (let at = 0; at < dueAt.length; at++)
-      if (dueAt.at(at) >= from && dueAt.at(at) < to)
+      if (dueAt.at(at) >= from && dueAt.at(at) < to) {
+        calls.add(dueAt.at(at))
         all.push(cameAfter.at(at) - (since === 'produced' ? producedAfter.at(at) : 0))
+      }
   }
   const sorted = Float64Array.from(all).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN
   const [p50, p90, p95, p99, p999] = [0.5, 0.9, 0.95, 0.99, 0.999].map(at)
-  return { count: sorted.length, min: at(0), p50, p90, p95, p99, p999, max: at(1) }
+  return { count: sorted.length, calls: calls.size, min: at(0), p50, p90, p95, p99, p999, max: at(1) }
+}
+
+function came({ cameFrom, cameTo, of }: Extract<Question, { cameFrom: unknown }>): number[] {
+  const calls = new Set<number>()
+  for (const index of of) {
+    const { dueAt } = endpoints[index]!
+    for (let at = 0; at < dueAt.length; at++)
+      if (dueAt.at(at) >= cameFrom && dueAt.at(at) < cameTo) calls.add(Math.round(dueAt.at(at) * 1_000))
+  }
+  return [...calls]
 }
 
 const ports = await Promise.all(
@@ -125,6 +141,8 @@ process.on('message', (question: Question) => {
     process.send!({ kind: 'ready' })
   } else if ('total' in question) {
     process.send!({ kind: 'totals', at: monotonicMs(), requests: endpoints.map(({ requests }) => requests) })
+  } else if ('cameFrom' in question) {
+    process.send!({ kind: 'came', dueAt: came(question) })
   } else {
     process.send!({ kind: 'quantiles', ...quantiles(question) })
   }

@@ -28,6 +28,8 @@ const tiers = [10, 30, 60, 300, 900, 1_800, 3_600, 7_200]
 const peerRetry = 1_800
 const peerInFlight = 64
 const givenUpAfterS = 120
+/** The last of the nine's calls may come so long after it was due, in ms. */
+const missingAfterMs = 30_000
 const pollMs = 250
 
 interface Phase {
@@ -42,6 +44,8 @@ interface Outage {
   before: Phase
   during: Phase
   after: Phase
+  /** Calls to the nine that did not come at all. */
+  missing: number
   /** Calls to the endpoint that was down while it was. */
   putOff: number
   /** Of all calls to it; null where the program has no such thing. */
@@ -92,6 +96,7 @@ export const outage: Workload = {
       goals.push(
         atMost('bytes in the tiers for a call put off', found.tierBytesEach, 100),
         atMost('p99 of the nine, × that of before', round2(found.during.p99 / found.before.p99), 1.3),
+        atMost('calls of the nine that did not come', found.missing, 0),
         atMost('calls that came neither there nor to the dead letters', found.lastAfterS === null ? 1 : 0, 0),
       )
     }
@@ -108,7 +113,8 @@ export const outage: Workload = {
 }
 
 function rowsOf(what: string, found: Outage): Row[] {
-  const { before, during, after, putOff, deadLetters, lastAfterS, bytesEach, tierBytesEach, waited } = found
+  const { before, during, after, missing, putOff, deadLetters, lastAfterS } = found
+  const { bytesEach, tierBytesEach, waited } = found
   const phases = { before, during, after }
   return [
     ...Object.entries(phases).flatMap(([name, { p99, use }]): Row[] => [
@@ -119,6 +125,7 @@ function rowsOf(what: string, found: Outage): Row[] {
         ...(use.shares.measured !== undefined && { cpu: use.shares.measured }),
       },
     ]),
+    { what: `${what}: calls of the nine that did not come`, unit: '', value: missing },
     { what: `${what}: calls put off`, unit: '', value: putOff },
     ...(deadLetters === null ? [] : [{ what: `${what}: dead letters`, unit: '', value: deadLetters }]),
     { what: `${what}: written for each, in the tiers`, unit: 'bytes', value: tierBytesEach },
@@ -161,25 +168,31 @@ async function through(servers: Servers, peer: Peer | null, seconds: number): Pr
   const behave = (behaviour: Behaviour) =>
     receiver.ask({ behave: [...nine.map(() => 'ok'), behaviour] }, 'behaving')
   const pids = { measured: child.pid, receiver: receiver.pid, sender: pacer.pid, kafka: servers.brokerPid }
-  const phase = async (begins: number, ends: number): Promise<Phase> => {
+  const useOf = async (begins: number, ends: number): Promise<CpuUse> => {
     await until(begins)
     const watch = await watchCpu(pids, otherCore)
     await until(ends)
-    const use = await watch.end()
+    return watch.end()
+  }
+  /** Of the calls that were due then, once all have come: the slowest of them come after the end of their phase. */
+  const phase = async (begins: number, ends: number, use: CpuUse): Promise<Phase> => {
     const asked = { from: begins, to: ends, of: nine, since: 'produced' }
     const { p50, p99, max } = await receiver.ask(asked, 'quantiles')
-    return { p50: round2(p50!), p99: round2(p99!), max: round2(max!), use }
+    const of = (value: number | undefined) => round2(value ?? Infinity)
+    return { p50: of(p50), p99: of(p99), max: of(max), use }
   }
-  const before = await phase(from + settlingS * 1_000, goesAt)
+  const settledAt = from + settlingS * 1_000
+  const useBefore = await useOf(settledAt, goesAt)
   const bytesBefore = await servers.topicBytes()
   await behave('503')
-  const during = await phase(goesAt, returnsAt)
+  const useDuring = await useOf(goesAt, returnsAt)
   await behave('ok')
-  const afterwards = phase(returnsAt, endsAt)
+  const afterwards = useOf(returnsAt, endsAt)
   const lastAfterS = await untilLast(deployment, receiver, { goesAt, returnsAt, isPeer: peer !== null })
-  const after = await afterwards
+  const useAfter = await afterwards
   const reported = (await paced) as unknown as { sent: number[]; failed: number }
   if (reported.failed > 0) throw new Error(`${reported.failed} batches could not be produced`)
+  const missing = await untilNineCame(receiver, reported.sent, endsAt)
   const grown = grownBy(bytesBefore, await servers.topicBytes())
   const { topics } = deployment
   const putOff = Math.round((rate / endpoints) * seconds)
@@ -188,7 +201,10 @@ async function through(servers: Servers, peer: Peer | null, seconds: number): Pr
   const sum = (isCounted: (topic: string) => boolean) =>
     own.reduce((bytes, [topic, each]) => bytes + (isCounted(topic) ? each : 0), 0)
   const result: Outage = {
-    ...{ before, during, after, putOff, lastAfterS },
+    before: await phase(settledAt, goesAt, useBefore),
+    during: await phase(goesAt, returnsAt, useDuring),
+    after: await phase(returnsAt, endsAt, useAfter),
+    ...{ missing, putOff, lastAfterS },
     deadLetters: peer === null ? await recordsIn(deployment, topics.deadLetters) : null,
     bytesEach: Math.round(sum((topic) => topic !== topics.calls) / putOff),
     tierBytesEach: Math.round(sum(isTier) / putOff),
@@ -225,10 +241,44 @@ async function untilLast(
   const ofOutage = { from: goesAt, to: returnsAt, of: [down], since: 'due' }
   const sent = Math.floor(((returnsAt - goesAt) / 1_000) * (rate / endpoints))
   for (const deadline = returnsAt + givenUpAfterS * 1_000; ; await delay(pollMs)) {
-    const { count } = await receiver.ask(ofOutage, 'quantiles')
+    const { calls } = await receiver.ask(ofOutage, 'quantiles')
     const dead = isPeer ? 0 : await recordsIn(deployment, deployment.topics.deadLetters)
-    if (count! + dead >= sent) return round2((monotonicMs() - returnsAt) / 1_000)
+    const lookedAt = monotonicMs()
+    // A dead letter can be there twice, or be of a call that came all the same: they are read once there can be enough.
+    const isEnough =
+      calls! + dead >= sent &&
+      (dead === 0 || (await endedOf(deployment, receiver, goesAt, returnsAt)) >= sent)
+    if (isEnough) return round2((lookedAt - returnsAt) / 1_000)
     if (monotonicMs() > deadline) return null
+  }
+}
+
+/** How many calls to the endpoint, of those that were due then, have come or are dead letters. */
+async function endedOf(
+  { kafka, topics, codecs }: Deployment,
+  receiver: Child,
+  from: number,
+  to: number,
+): Promise<number> {
+  const asked = { cameFrom: from, cameTo: to, of: [down] }
+  const { dueAt } = (await receiver.ask(asked, 'came')) as unknown as { dueAt: number[] }
+  const ended = new Set(dueAt)
+  for await (const { value } of readRange({ kafka, topic: topics.deadLetters, log })) {
+    const { delivery } = await codecs.deadLetters.decode(value)
+    if (delivery?.destinationId !== `destination-${down}`) continue
+    const due = Number(delivery.messageId.split('-')[1])
+    if (due >= from * 1_000 && due < to * 1_000) ended.add(due)
+  }
+  return ended.size
+}
+
+/** Until each call to the nine has come, or the last should have; how many have not. */
+async function untilNineCame(receiver: Child, sent: readonly number[], endsAt: number): Promise<number> {
+  const expected = nine.reduce((sum, index) => sum + sent[index]!, 0)
+  const all = { from: 0, to: Number.MAX_VALUE, of: nine, since: 'due' }
+  for (const deadline = endsAt + missingAfterMs; ; await delay(pollMs)) {
+    const { calls } = await receiver.ask(all, 'quantiles')
+    if (calls! >= expected || monotonicMs() > deadline) return Math.max(0, expected - calls!)
   }
 }
 
