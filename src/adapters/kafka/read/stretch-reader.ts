@@ -46,8 +46,16 @@ interface Wanted {
   done: number
   found: FetchedRecord[]
   resolve: (found: FetchedRecord[]) => void
-  /** Since when its leader has nothing at the next offset, with all replicas in sync, by `performance.now()`; else null. */
-  nothingSince: number | null
+}
+
+/** A partition's leader has nothing at an offset, nor behind it, with all replicas in sync. */
+interface Nothing {
+  from: number
+  /** Null: there is no such partition. */
+  leader: number | null
+  /** Since when, and when it was so last, by `performance.now()`. */
+  since: number
+  seenAt: number
 }
 
 /**
@@ -66,6 +74,8 @@ export class StretchReader {
   #bytes = 0
   /** By partition, in the order in which they were asked for. */
   readonly #waiting = new Map<number, Wanted[]>()
+  /** By partition. What was put off before a log was cut off may be thousands of runs, and is waited for once. */
+  readonly #nothing = new Map<number, Nothing>()
 
   constructor(
     kafka: Kafka,
@@ -87,7 +97,7 @@ export class StretchReader {
    */
   read(partition: number, offsets: readonly number[]): Promise<readonly FetchedRecord[]> {
     const { promise, resolve } = Promise.withResolvers<FetchedRecord[]>()
-    const wanted: Wanted = { partition, offsets, done: 0, found: [], resolve, nothingSince: null }
+    const wanted: Wanted = { partition, offsets, done: 0, found: [], resolve }
     if (this.#take(wanted)) return promise
     const waiting = this.#waiting.get(partition)
     if (waiting) waiting.push(wanted)
@@ -155,18 +165,13 @@ export class StretchReader {
 
   async #readFor(wanted: Wanted): Promise<void> {
     const { partition, offsets, done } = wanted
-    if (await this.#readFrom(partition, offsets[done]!)) {
-      wanted.nothingSince = null
-      return
-    }
+    if (await this.#readFrom(partition, offsets[done]!)) return
     if (this.#brokers.isStale) await this.#brokers.refresh()
-    const now = performance.now()
     const isNone = partition >= (this.#brokers.partitions(this.#topic) ?? Infinity)
-    if (isNone || this.#brokers.isInSync(this.#topic, partition)) wanted.nothingSince ??= now
-    else wanted.nothingSince = null
+    const since = await this.#nothingSince(partition, offsets[done]!, isNone)
     const isAlone = isNone || this.#brokers.replicas(this.#topic, partition).length === 1
     const enoughMs = isAlone ? Math.min(nothingAloneMs, this.#nothingThereMs) : this.#nothingThereMs
-    if (wanted.nothingSince !== null && now - wanted.nothingSince > enoughMs) {
+    if (since !== null && performance.now() - since > enoughMs) {
       await this.#brokers.askReplicas(this.#topic, partition)
       // Nobody has written such offsets, or the log was cut off: the record that names them is wrong.
       wanted.resolve(wanted.found)
@@ -174,6 +179,27 @@ export class StretchReader {
       return
     }
     await pause(lookAgainMs, this.#stop.signal)
+  }
+
+  /**
+   * Since when there is nothing from this offset on, where there is nothing now; null while replicas are not in sync. An
+   * earlier offset is asked for as well: while one leader has nothing from there on, nothing comes behind it either.
+   */
+  async #nothingSince(partition: number, offset: number, isNone: boolean): Promise<number | null> {
+    if (!isNone && !this.#brokers.isInSync(this.#topic, partition)) {
+      this.#nothing.delete(partition)
+      return null
+    }
+    const leader = this.#brokers.leader(this.#topic, partition)
+    const known = this.#nothing.get(partition)
+    const now = performance.now()
+    const isSame = known?.leader === leader && now - known.seenAt < kept.ms && known.from <= offset
+    if (isSame && (known.from === offset || !(await this.#readFrom(partition, known.from)))) {
+      known.seenAt = now
+      return known.since
+    }
+    this.#nothing.set(partition, { from: offset, leader, since: now, seenAt: now })
+    return now
   }
 
   /**

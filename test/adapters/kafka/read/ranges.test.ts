@@ -271,3 +271,30 @@ test('records that lie together are read once for all who ask soon, and are let 
   assert.deepEqual(await read(usual!, 1), ['b'])
   await until(async () => (await read(brief!, 1)).length === 0, 20_000, 'what was read to be let go')
 })
+
+test('what nobody has written is waited for once, however many ask for it, and what comes later is read', async (t) => {
+  const { kafka, topic, send } = await aTopic(t, 1)
+  await send(0, ['a'])
+  const open = () => {
+    const reader = new StretchReader(kafka, topic, silentLog, { nothingThereMs: 2_000 })
+    t.after(() => reader.close())
+    return reader
+  }
+  let [periods, isOver] = [0, false]
+  const counting = (async () => {
+    // One that has just been made waits for itself.
+    for (; !isOver; periods++) await open().read(0, [1_000])
+  })()
+  const reader = open()
+  for (let offset = 2; offset < 22; offset++) assert.deepEqual(await reader.read(0, [offset]), [])
+  isOver = true
+  assert.ok(periods < 8, `${periods} periods for 20 reads`)
+  await send(0, ['b', 'c'])
+  const reading = reader.read(0, [2, 3])
+  await send(0, ['d'])
+  assert.deepEqual(
+    (await reading).map(({ value }) => String(value)),
+    ['c', 'd'],
+  )
+  await counting
+})
