@@ -31,6 +31,7 @@ const record: FetchedRecord = {
   key: null,
   value: null,
   timestamp: null,
+  isStampedByBroker: false,
   problem: null,
   header: () => null,
 }

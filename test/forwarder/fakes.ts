@@ -57,6 +57,7 @@ export const record = (offset: number, key = 'u-1', value = 'value'): FetchedRec
   key: Buffer.from(key),
   value: Buffer.from(value),
   timestamp: null,
+  isStampedByBroker: false,
   problem: null,
   header: () => null,
 })

@@ -264,6 +264,16 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-call-taken-for-the-one-that-lay-there-before',
+    file: 'src/forwarder/plan/due-run.ts',
+    find: 'timestamp > work.appendedAt + brokerSkewMs',
+    replace: 'timestamp > Infinity',
+    test: {
+      file: 'pipeline/delivery/deferred-runs.test.ts',
+      name: 'where the topic of the calls was made again, what now lies where a call was put off goes to no other destination',
+    },
+  },
+  {
     id: 'a-stop-that-does-not-wait-for-what-is-on-the-wire',
     file: 'src/forwarder/forwarder.ts',
     find: 'while (dispatcher.inFlight > 0 && steadyClock.now() < deadline) await delay(5)',

@@ -220,6 +220,8 @@ export class RecordProgress implements Work {
   readonly traceparent: string | null
   /** When the broker appended the record, epoch milliseconds; null when it does not say. */
   readonly appendedAt: number | null
+  /** As of the record. */
+  readonly isStampedByBroker: boolean
   readonly isOfRun = false
   /** Deliveries that are not finished yet. */
   remaining = 1
@@ -230,6 +232,7 @@ export class RecordProgress implements Work {
     this.offset = record.offset
     this.traceparent = traceparentOf(record)
     this.appendedAt = record.timestamp
+    this.isStampedByBroker = record.isStampedByBroker
   }
 
   get parked(): null {

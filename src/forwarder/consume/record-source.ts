@@ -12,6 +12,8 @@ export interface FetchedRecord {
   readonly value: Buffer | null
   /** When the broker appended it, epoch milliseconds; null when it does not say. */
   readonly timestamp: number | null
+  /** That time is the broker's for sure: in a topic of another kind it is whatever the producer says. */
+  readonly isStampedByBroker: boolean
   /** Why no record of the batch that it stands for can be read; its value is that batch's bytes. Null for a record. */
   readonly problem: string | null
   /** The value of the header of that name; null where there is none. */

@@ -21,6 +21,8 @@ export type ReadCalls = (partition: number, offsets: readonly number[]) => Promi
 
 /** Calls that are asked for at once: a run of large ones must not fill the memory. */
 const readAtOnce = 128
+/** The clocks of brokers differ by less, in ms. */
+const brokerSkewMs = 5_000
 
 const unknownCall: OfCall = {
   ...{ messageId: '', sourceId: '', userIds: [], type: 'track' },
@@ -84,7 +86,7 @@ export class DueRun {
   }
 
   /**
-   * The next call's record; null where retention has removed it. A block: it is not read yet.
+   * The next call's record; null where it is gone. A block: it is not read yet.
    */
   peek(): FetchedRecord | null | Block {
     if (this.#taken >= this.#asked && this.#reading === null) this.#reading = this.#readOn()
@@ -140,8 +142,18 @@ export class DueRun {
   async #readOn(): Promise<void> {
     const wanted = this.#offsets.slice(this.#asked, this.#asked + readAtOnce)
     for (const record of await this.#read(this.run.calls.partition, wanted))
-      this.#records.set(record.offset, record)
+      if (!this.#isAnother(record)) this.#records.set(record.offset, record)
     this.#asked += wanted.length
     this.#reading = null
+  }
+
+  /**
+   * It was appended after the run, which cannot mean it: the log was cut off, or the topic made again, and it has the number
+   * of a call that is gone. Only brokers' times say so: a producer's clock may be ahead.
+   */
+  #isAnother({ timestamp, isStampedByBroker }: FetchedRecord): boolean {
+    const { work } = this
+    if (timestamp === null || work.appendedAt === null) return false
+    return isStampedByBroker && work.isStampedByBroker && timestamp > work.appendedAt + brokerSkewMs
   }
 }

@@ -53,13 +53,17 @@ export class RecordBatches implements FetchedRecords {
   readonly #buffer: Buffer
   readonly #places: RecordPlaces
   readonly #unreadable: readonly UnreadableBatch[]
+  readonly #isStampedByBroker: boolean
 
+  /** @param isStampedByBroker all of them are */
   constructor(
     buffer: Buffer,
     places: RecordPlaces,
     unreadable: readonly UnreadableBatch[],
     lastOffset: number,
+    isStampedByBroker: boolean,
   ) {
+    this.#isStampedByBroker = isStampedByBroker
     this.#buffer = buffer
     this.#places = places
     this.#unreadable = unreadable
@@ -82,22 +86,31 @@ export class RecordBatches implements FetchedRecords {
     const cursor = new Cursor(this.#buffer, position)
     const key = cursor.bytes()
     const value = cursor.bytes()
-    return new BatchRecord(offsets[index]!, timestamps[index]!, key, value, cursor)
+    return new BatchRecord(offsets[index]!, timestamps[index]!, this.#isStampedByBroker, key, value, cursor)
   }
 }
 
 export class BatchRecord implements FetchedRecord {
   readonly offset: number
   readonly timestamp: number
+  readonly isStampedByBroker: boolean
   readonly key: Buffer | null
   readonly value: Buffer | null
   readonly problem = null
   /** At the headers. */
   readonly #cursor: Cursor
 
-  constructor(offset: number, timestamp: number, key: Buffer | null, value: Buffer | null, cursor: Cursor) {
+  constructor(
+    offset: number,
+    timestamp: number,
+    isStampedByBroker: boolean,
+    key: Buffer | null,
+    value: Buffer | null,
+    cursor: Cursor,
+  ) {
     this.offset = offset
     this.timestamp = timestamp
+    this.isStampedByBroker = isStampedByBroker
     this.key = key
     this.value = value
     this.#cursor = cursor
@@ -128,6 +141,7 @@ export class BatchRecord implements FetchedRecord {
 export class UnreadableBatch implements FetchedRecord {
   readonly offset: number
   readonly timestamp: number
+  readonly isStampedByBroker = false
   readonly key = null
   /** All of the batch, as it came. */
   readonly value: Buffer
@@ -266,6 +280,8 @@ class Reading {
   readonly #unreadable: UnreadableBatch[] = []
   readonly #transactions: Transactions
   #lastOffset = -1
+  /** Of all batches so far. */
+  #isStampedByBroker = true
   /** Behind the last batch that was read. */
   #end = 0
   #kept = { bytes: 0, records: 0 }
@@ -295,7 +311,8 @@ class Reading {
     const buffer = this.#isPlain
       ? onItsOwn(this.#bytes.subarray(0, this.#end))
       : Buffer.concat(this.#parts, this.#partsBytes)
-    return new RecordBatches(buffer, this.#places, this.#unreadable, this.#lastOffset)
+    const [places, unreadable, stamped] = [this.#places, this.#unreadable, this.#isStampedByBroker]
+    return new RecordBatches(buffer, places, unreadable, this.#lastOffset, stamped)
   }
 
   /** Reads the batch there; false where it must wait for the next fetch. */
@@ -304,6 +321,7 @@ class Reading {
     const bytes = this.#bytes
     const attributes = bytes.readInt16BE(at + attributesAt)
     const isStampedByBroker = (attributes & appendTime) !== 0
+    this.#isStampedByBroker &&= isStampedByBroker
     const firstOffset = int64(bytes, at)
     const head: Head = {
       firstOffset,
@@ -400,6 +418,7 @@ class Reading {
 
   /** A message of the formats before Kafka 0.11, which old brokers still hold: its records are written in the new one. */
   async #readMessage(at: number, next: number, allowance: UnpackAllowance): Promise<boolean> {
+    this.#isStampedByBroker = false
     const message = this.#bytes.subarray(at, next)
     const { lastOffset, codec, timestamp } = messageHead(message)
     if (lastOffset < this.#from) {

@@ -180,6 +180,17 @@ test('property: batches are read as kafkajs decodes them, record by record, and 
   )
 })
 
+test('records count as stamped by the broker only where each batch that came with them is', async () => {
+  const stamped = await batchOf({ ...one, byBroker: true })
+  const [early, other] = await Promise.all([0, 10].map((firstOffset) => batchOf({ ...one, firstOffset })))
+  const isStamped = async (...batches: Buffer[]) =>
+    (await read(Buffer.concat(batches)))!.at(0).isStampedByBroker
+  assert.deepEqual(
+    [await isStamped(stamped), await isStamped(stamped, other!), await isStamped(early!, stamped)],
+    [true, false, false],
+  )
+})
+
 test('property: compressed batches are read as plain ones are, among plain ones', async () => {
   const codec = fc.constantFrom(null, ...(Object.keys(packers) as Codec[]))
   await fc.assert(
