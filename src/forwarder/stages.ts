@@ -107,7 +107,7 @@ export class Stages {
         this.pumpAll()
       },
       flush: () => this.flush(),
-      offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
+      offsetsLost: (...lost) => this.#offsetsLost(...lost),
     }
     this.publisher = new RecordPublisher(parts.sink, parts.maxRecordBytes, failed)
     const budget = new MemoryBudget(
@@ -292,14 +292,11 @@ export class Stages {
     yield* waitingRecords(this.retries.partitions(), (topic) => this.#parts.tierDelayMs(topic), now)
   }
 
-  #offsetsLost({ topic, partition }: TopicPartition, first: number, last: number): void {
+  #offsetsLost({ topic, partition }: TopicPartition, first: number, last: number, why: string): void {
     const { log, metrics } = this.#parts
     const count = last - first + 1
     metrics.lostOffsets(topic, count)
-    log.error(
-      { topic, partition, first, last, count },
-      `lost ${first}..${last}: retention ran past this group`,
-    )
-    this.ledger.lost({ topic, partition }, first, last)
+    log.error({ topic, partition, first, last, count }, `lost ${first}..${last}: ${why}`)
+    this.ledger.lost({ topic, partition }, first, last, why)
   }
 }

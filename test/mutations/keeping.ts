@@ -264,6 +264,26 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
+    id: 'numbers-of-a-log-that-is-gone-count-on',
+    file: 'src/forwarder/consume/group-consumer.ts',
+    find: 'this.#committed.beginAgain(partition, before, from)',
+    replace: 'this.#committed.beginAgain(partition, before, to)',
+    test: {
+      file: 'forwarder/consume/group-consumer.test.ts',
+      name: 'where the log was cut off the position is set back at once, and what gets the same offsets is taken',
+    },
+  },
+  {
+    id: 'reading-goes-on-at-the-end-of-a-topic-made-again',
+    file: 'src/adapters/kafka/group/group-fetch.ts',
+    find: 'Math.min(since ?? high, high)',
+    replace: 'Math.max(since ?? high, high)',
+    test: {
+      file: 'adapters/kafka/group/group-fetch.test.ts',
+      name: 'of a topic that was made again all is read, also what came before anybody noticed',
+    },
+  },
+  {
     id: 'a-call-taken-for-the-one-that-lay-there-before',
     file: 'src/forwarder/plan/due-run.ts',
     find: 'timestamp > work.appendedAt + brokerSkewMs',

@@ -105,7 +105,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
     )
     yield counters(
       'postrider_lost_offsets_total',
-      'Records that retention removed unread.',
+      'Records that are gone and were not delivered.',
       'topic',
       this.#lost,
     )

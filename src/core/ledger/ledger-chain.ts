@@ -160,7 +160,10 @@ export class LedgerChain<S extends FactSink> {
    */
   #checkBreak({ start, faults }: Branch<S>, tip: string | null): void {
     if (this.#seenFrom === Infinity) return
-    const why = tip === null ? 'somebody other than a forwarder committed' : `tally ${tip} is missing`
+    const why =
+      tip === null
+        ? 'somebody other than a forwarder committed, or the log was cut off'
+        : `tally ${tip} is missing`
     const held = allRuns(start)
     const known = allRuns({ position: this.#seenFrom, runs: this.#seen })
     noteFault(faults, 'gap', subtractRuns(held, known), `no tally covers them: ${why}`)

@@ -49,6 +49,11 @@ export function subtractFinished(finished: FinishedOffsets, less: FinishedOffset
   return subtractRuns(allRuns(finished), allRuns(less))
 }
 
+/** What of it lies before this offset. */
+export function finishedBefore({ position, runs }: FinishedOffsets, end: number): FinishedOffsets {
+  return { position: Math.min(position, end), runs: subtractRuns(runs, [{ start: end, end: Infinity }]) }
+}
+
 /** Whether the first holds all that the second does. */
 export function containsFinished(finished: FinishedOffsets, other: FinishedOffsets): boolean {
   return subtractFinished(other, finished).length === 0

@@ -92,7 +92,9 @@ export class Committer {
     const found: TalliedCommit[] = []
     for (const partition of this.#of.partitions()) {
       const { tracker, ledger } = partition
-      const { position, changes } = tracker
+      const { changes } = tracker
+      // A log that begins at 0 again is set back to 0, of which a tracker that has seen nothing says nothing.
+      const position = tracker.position ?? (ledger.isSetBack ? 0 : null)
       const isChanged = changes !== partition.committedChanges || ledger.hasLateAttempts
       if (!partition.reading.isRestored || position === null || !isChanged) continue
       const pending = ledger.prepareCommit(tracker, position, this.#source.groupId, this.#ledger.codes)

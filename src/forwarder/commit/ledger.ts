@@ -177,13 +177,13 @@ export class Ledger implements TallySink {
     })
   }
 
-  lost({ topic, partition }: TopicPartition, first: number, last: number): void {
+  lost({ topic, partition }: TopicPartition, first: number, last: number, why: string): void {
     const event = deliveryEvent('lost', Date.now(), {
       topic,
       partition,
       firstOffset: first,
       lastOffset: last,
-      detail: `lost ${first}..${last}: retention ran past the consumer group`,
+      detail: `lost ${first}..${last}: ${why}`,
     })
     this.append(this.#encoded(event, `${topic}/${partition}`))
   }

@@ -126,6 +126,8 @@ export class PartitionLedger {
   #predecessor: string | null = null
   /** Tallies acknowledged since one that repeated what its base held. A partition taken over begins with one. */
   #sinceRepeated = maxBetween
+  /** The log was cut off, and no commit is acknowledged yet that says so: what is committed is of what is gone. */
+  #isSetBack = false
 
   constructor(owner: string) {
     this.owner = owner
@@ -133,6 +135,10 @@ export class PartitionLedger {
 
   get base(): FinishedOffsets {
     return this.#base
+  }
+
+  get isSetBack(): boolean {
+    return this.#isSetBack
   }
 
   /** Results held. */
@@ -169,11 +175,18 @@ export class PartitionLedger {
     this.#predecessor = tallyId
   }
 
+  /** Begins a chain of its own: the log was cut off, and of what is committed only this is still so. */
+  startAgain(base: FinishedOffsets): void {
+    this.#base = base
+    this.#isSetBack = true
+  }
+
   /**
-   * The committed map was read again. False: it does not hold all that was acknowledged to us, so it is not what our
-   * next commit goes on from.
+   * The committed map was read again. False: it does not hold all that was acknowledged to us, or is of a log that is
+   * gone, so it is not what our next commit goes on from.
    */
   adopt(committed: FinishedOffsets, tallyId: string | null): boolean {
+    if (this.#isSetBack) return false
     if (tallyId !== null && tallyId === this.#predecessor) return true
     if (!containsFinished(committed, this.#base)) return false
     const added = subtractFinished(committed, this.#base)
@@ -238,7 +251,8 @@ export class PartitionLedger {
     const finished: FinishedOffsets = { position, runs }
     const tallied = subtractFinished(finished, base)
     // What was finished ahead needs no tally again, but is only known as lag until the position has passed it.
-    if (tallied.length === 0 && this.#late.isEmpty && position === base.position) return null
+    const isSame = tallied.length === 0 && position === base.position
+    if (isSame && this.#late.isEmpty && !this.#isSetBack) return null
     const sums = noSums()
     this.results.sum(tallied, sums)
     const earlier: Tally['earlier'] = []
@@ -295,6 +309,7 @@ export class PartitionLedger {
     if (base !== this.#base) return false
     this.#base = finished
     this.#predecessor = tally.id
+    this.#isSetBack = false
     this.#late.continueFrom(tally.id)
     this.#sinceRepeated = tally.before === null ? this.#sinceRepeated + 1 : 0
     this.#forget(tallied)

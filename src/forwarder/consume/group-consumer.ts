@@ -11,14 +11,22 @@ import type {
   CommittedPartition,
 } from './record-source.ts'
 import { bufferedBytes, bufferedRecords, fetchMargin, maxSpan, restMs } from '../../core/pacing/limits.ts'
-import { decodeFinished, tallyIdOf, type FinishedOffsets } from '../../core/offsets/offset-runs.ts'
+import {
+  allRuns,
+  decodeFinished,
+  finishedBefore,
+  offsetsIn,
+  subtractRuns,
+  tallyIdOf,
+  type FinishedOffsets,
+} from '../../core/offsets/offset-runs.ts'
 import { messageOf } from '../../errors.ts'
 import { retryForever } from '../../retry-forever.ts'
 
 /** How soon committed offsets that could not be read are asked for again, in ms; then less and less often. */
 const initialBackOffMs = 50
 
-/** Retention ran past what we had committed. */
+/** Records are gone that we had not finished. */
 type OffsetsLost = (partition: TopicPartition, first: number, last: number) => void
 
 /** Reads what the group has committed of the partitions that are ours, and where their logs begin. */
@@ -67,6 +75,11 @@ class CommittedReader {
     before: AssignedPartition | null,
   ): void {
     const { tracker, ledger } = partition
+    if (before?.ledger.isSetBack) {
+      this.beginAgain(partition, before, Infinity)
+      recall(partition, before, before.ledger.base.position)
+      return
+    }
     if (position === null) {
       ledger.start({ position: logStart, runs: [] }, null)
     } else {
@@ -81,6 +94,18 @@ class CommittedReader {
     // Records fetched in the meantime were dropped: they are read again from here.
     partition.reading.restored(Math.max(position ?? 0, logStart))
     this.#source.seek(partition, partition.reading.next!)
+  }
+
+  /**
+   * Begins once more with a partition whose log was cut off at `from`. What is committed from there on is of what is gone;
+   * what of the rest is not, is read again.
+   */
+  beginAgain(partition: AssignedPartition, before: AssignedPartition, from: number): void {
+    const { position, runs } = finishedBefore(before.ledger.base, from)
+    partition.ledger.startAgain({ position, runs })
+    partition.tracker.restore(position, runs)
+    partition.reading.restored(position)
+    this.#source.seek(partition, position)
   }
 
   /**
@@ -222,8 +247,8 @@ export interface GroupConsumerEvents {
   resumed(): void
   /** Publishes what waits to be published at once. Resolves when the broker has it. */
   flush(): Promise<void>
-  /** Retention ran past what we had committed. */
-  offsetsLost(partition: TopicPartition, first: number, last: number): void
+  /** Records are gone that we had not finished, for that reason. */
+  offsetsLost(partition: TopicPartition, first: number, last: number, why: string): void
 }
 
 const keyOf = (topic: string, partition: number): string => `${topic}/${partition}`
@@ -250,7 +275,8 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
     this.#source = source
     this.#events = events
     this.#committer = new Committer(source, ledger, this)
-    this.#committed = new CommittedReader(source, (...lost) => events.offsetsLost(...lost), log)
+    const tooLate: OffsetsLost = (...lost) => events.offsetsLost(...lost, 'retention ran past this group')
+    this.#committed = new CommittedReader(source, tooLate, log)
     this.#gate = new FetchGate(source, () => this.#partitions.values())
     this.#log = log
   }
@@ -350,6 +376,31 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
     partition.fetchedAt = steadyClock.now()
     if (!partition.block) this.#events.wake(partition)
     this.#gate.filled(partition)
+  }
+
+  /**
+   * The partition begins once more: what is finished of the old numbers must not be committed for the new ones. Deliveries
+   * in flight end as those of a lost partition do.
+   */
+  cutOff(topic: string, partitionId: number, from: number, to: number): void {
+    const key = keyOf(topic, partitionId)
+    const before = this.#partitions.get(key)
+    // While its committed offsets are not known, it is sent to them later, and this comes again.
+    if (!before?.reading.isRestored) return
+    const { tracker } = before
+    const finished = allRuns({ position: tracker.position ?? 0, runs: tracker.finishedRuns() })
+    const unfinished = subtractRuns([{ start: from, end: to }], finished)
+    before.drop()
+    const partition = new AssignedPartition(topic, partitionId, this)
+    this.#partitions.set(key, partition)
+    const about = { topic, partition: partitionId, from, to, unfinished: offsetsIn(unfinished) }
+    this.#log.error(about, `the log was cut off: ${from}..${to - 1} had been read, and is gone`)
+    for (const { start, end } of unfinished)
+      this.#events.offsetsLost(partition, start, end - 1, 'the log was cut off')
+    this.#events.lost()
+    this.#gate.open(partition)
+    this.#committed.beginAgain(partition, before, from)
+    this.#events.resumed()
   }
 
   finished(partition: AssignedPartition): void {

@@ -66,6 +66,11 @@ export interface RecordListener {
   /** Nothing is ours any more, until the next `assigned`. */
   lost(): void
   fetched(topic: string, partition: number, batch: FetchedBatch): void
+  /**
+   * The log of a partition was cut off: what was read of it from `from` up to, not including, `to` is gone, and what comes
+   * now has these offsets again. The next fetch begins at `from`, unless it is sent elsewhere.
+   */
+  cutOff(topic: string, partition: number, from: number, to: number): void
 }
 
 /** A member of a consumer group that enqueues and never waits. */

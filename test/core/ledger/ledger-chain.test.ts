@@ -108,6 +108,18 @@ test('a commit by another process is a gap or an overlap, depending on its direc
   assert.deepEqual(chainOf(at(15), null, [a, b]).faults, [{ kind: 'overlap', runs: [[15, 19]] }])
 })
 
+test('a chain that begins again because the log was cut off names the offsets that come twice', () => {
+  const setBack = tally('d', null, 15, 15, { finished: [] })
+  const overlap = [{ kind: 'overlap', runs: [[15, 19]] }]
+  assert.deepEqual(chainOf(at(15), 'd', [a, b, setBack]).faults, overlap)
+  const on = tally('e', 'd', 15, 22)
+  assert.deepEqual(chainOf(at(22), 'e', [a, b, setBack, on]), {
+    facts: ['d', 'e'],
+    from: 15,
+    faults: overlap,
+  })
+})
+
 test('a tally that a process wrote late, long after it lost the partition, does not hide the chain', () => {
   const late = tally('late', 'a', 10, 15)
   const { facts, from, faults } = chainOf(at(40), 'missing', [a, b, c, late])

@@ -248,6 +248,95 @@ test('records that retention removed before they were read are reported once, an
   assert.equal(told.gone.length, 2)
 })
 
+test('where the log was cut off the position is set back at once, and what gets the same offsets is taken', async () => {
+  const { source, tallies, told, consumer, own, fetch, work } = consume()
+  await own([0])
+  fetch(0, 10)
+  for (const each of take(work(), 10)) each.finishOne(delivered)
+  await consumer.commit()
+  const before = work()
+  consumer.cutOff('calls', 0, 6, 10)
+  assert.deepEqual([before.alive, told.lost, told.gone], [false, 1, []])
+  assert.deepEqual(source.seeks.at(-1), { partition: 0, offset: 6 })
+  await consumer.commit()
+  assert.equal(source.commits.at(-1)![0]!.position, 6)
+  const { predecessor, start, position, finished } = tallies.tallied.at(-1)!.tally
+  assert.deepEqual(
+    { predecessor, start, position, finished },
+    { predecessor: null, start: 6, position: 6, finished: [] },
+  )
+  await consumer.commit()
+  assert.equal(source.commits.length, 2, 'it is said once')
+  fetch(6, 12)
+  const again = take(work(), work().buffered)
+  assert.deepEqual(
+    again.map(({ offset }) => offset),
+    [6, 7, 8, 9, 10, 11],
+  )
+  for (const each of again) each.finishOne(delivered)
+  await consumer.commit()
+  assert.equal(source.commits.at(-1)![0]!.position, 12)
+})
+
+test('of a log that was cut off, what was not finished is taken again where it is left, and is lost where it is gone', async () => {
+  const { source, told, consumer, own, fetch, work } = consume()
+  await own([0])
+  fetch(0, 10)
+  const taken = take(work(), 10)
+  for (const index of [0, 1, 2, 5, 8]) taken[index]!.finishOne(delivered)
+  await consumer.commit()
+  consumer.cutOff('calls', 0, 7, 10)
+  assert.deepEqual(told.gone, [
+    [7, 7],
+    [9, 9],
+  ])
+  assert.deepEqual(source.seeks.at(-1), { partition: 0, offset: 3 })
+  // What was in flight ends without effect.
+  for (const index of [3, 7, 9]) taken[index]!.finishOne(delivered)
+  fetch(3, 9)
+  const again = take(work(), work().buffered)
+  assert.deepEqual(
+    again.map(({ offset }) => offset),
+    [3, 4, 6, 7, 8],
+  )
+  await consumer.commit()
+  const [commit] = source.commits.at(-1)!
+  assert.deepEqual([commit!.position, decodeFinished(3, commit!.metadata)], [3, [{ start: 5, end: 6 }]])
+})
+
+test('a topic that was made again is set back to its beginning, before anything of it is finished', async () => {
+  const { source, consumer, own, work } = consume()
+  source.committedMap = () => Promise.resolve([{ position: 8, metadata: encodeFinished(8, []) }])
+  await own([0])
+  consumer.cutOff('calls', 0, 0, 8)
+  await consumer.commit()
+  assert.deepEqual(
+    source.commits.flat().map(({ position }) => position),
+    [0],
+  )
+  assert.equal(work().committedPosition, 0)
+})
+
+test('what is committed of a log that is gone counts no more, whatever happens before a commit says so', async () => {
+  for (const isContinued of [true, false]) {
+    const { source, consumer, own, fetch, work } = consume()
+    const metadata = encodeFinished(10, [{ start: 12, end: 13 }])
+    source.committedMap = () => Promise.resolve([{ position: 10, metadata }])
+    await own([0])
+    consumer.cutOff('calls', 0, 6, 14)
+    source.acknowledges = () => Promise.resolve(false)
+    await consumer.commit()
+    fetch(6, 8)
+    for (const each of take(work(), 2)) each.finishOne(delivered)
+    await own([0], isContinued)
+    fetch(6, 14)
+    assert.equal(work().buffered, 6)
+    source.acknowledges = () => Promise.resolve(true)
+    await consumer.commit()
+    assert.equal(source.commits.at(-1)![0]!.position, 8)
+  }
+})
+
 test('only changes are committed, with the finished offsets above the position', async () => {
   const { source, consumer, own, fetch, work } = consume()
   await own([0, 1])

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { createTopics } from '../../../src/adapters/kafka/admin/topics.ts'
 import type { LocalKafka } from '../../../src/local/kafka.ts'
+import type { LocalKafkaNode } from '../../../src/local/kafka-node.ts'
 import { auditOf } from '../../support/audit.ts'
 import { Batches } from '../../support/calls/batches.ts'
-import { startCluster } from '../../support/deployment/cluster.ts'
+import { someCall } from '../../support/calls/calls.ts'
+import { leadersOf, startCluster } from '../../support/deployment/cluster.ts'
 import { startConsole } from '../../support/consoles.ts'
 import { startCollectorProcess } from '../../support/deployment/collector-process.ts'
 import { deploy, unlessMoving, type Deployment } from '../../support/deployment/deployment.ts'
@@ -167,6 +170,78 @@ test('with three brokers', { timeout: 900_000 }, async (t) => {
       await calls.produce(5)
       await receiver.waitFor(10 + 15 + 5, patienceMs)
       assert.equal(receiver.requests.length, 30, 'nothing came twice')
+    },
+  )
+
+  await t.test(
+    'what is written after an unclean election cut the log off arrives, also before a forwarder noticed, and nothing else comes again',
+    async (t) => {
+      const receiver = await startReceiver(t)
+      const deployment = await deployOn(t, kafka, { PARTITIONS_CALLS: '1', SESSION_TIMEOUT: '30s' })
+      await deployment.destination({ urls: [receiver.url] })
+      const { admin, topics, codecs } = deployment
+      await admin.deleteTopics({ topics: [topics.calls] })
+      const isGone = async () => !(await admin.listTopics()).includes(topics.calls)
+      await until(isGone, 30_000, 'that the topic is gone')
+      const settings = {
+        ...{ 'message.timestamp.type': 'LogAppendTime', 'min.insync.replicas': '1' },
+        'unclean.leader.election.enable': 'true',
+      }
+      await createTopics(admin, [
+        {
+          ...{ topic: topics.calls, replicaAssignment: [{ partition: 0, replicas: [1, 2] }] },
+          configEntries: Object.entries(settings).map(([name, value]) => ({ name, value })),
+        },
+      ])
+      const forwarder = await startForwarderProcess(t, deployment)
+      // Not idempotent: what a producer knows of the log is cut off with it.
+      const producer = deployment.kafka.producer()
+      await producer.connect()
+      t.after(() => producer.disconnect())
+      const produce = (from: number, to: number) =>
+        producer.send({
+          ...{ topic: topics.calls, acks: -1 },
+          messages: Array.from({ length: to - from }, (_, index) => ({
+            ...{ partition: 0, key: 'u' },
+            value: codecs.calls.encode(someCall({ messageId: `m-${from + index}`, userId: 'u' })),
+          })),
+        })
+      await produce(0, 10)
+      await receiver.waitFor(10, patienceMs)
+      const [one, two] = kafka.nodes as [LocalKafkaNode, LocalKafkaNode]
+      await two.kill()
+      await produce(10, 30)
+      await receiver.waitFor(30, patienceMs)
+      await deployment.drained(patienceMs)
+      forwarder.freeze()
+      await one.kill()
+      await two.start()
+      const isLedByTwo = async () => {
+        const leaders = await unlessMoving(() => leadersOf(admin, topics.calls))
+        return leaders?.[0] === 2
+      }
+      await until(isLedByTwo, patienceMs, 'the unclean election')
+      await produce(30, 35)
+      forwarder.thaw()
+      await receiver.waitFor(35, patienceMs)
+      const line = await forwarder.logged('the log was cut off')
+      assert.deepEqual([line.topic, line.from, line.to, line.unfinished], [topics.calls, 10, 30, 0])
+      await one.start()
+      const committed = () => unlessMoving(() => deployment.committed(topics.calls))
+      await until(async () => (await committed())?.[0] === 15, patienceMs, 'the commit')
+      // What was not committed yet when a membership broke may come twice.
+      assert.deepEqual(
+        [
+          ...receiver.requests.slice(0, 30).map(placeOf),
+          ...new Set(receiver.requests.slice(30).map(placeOf)),
+        ],
+        Array.from({ length: 35 }, (_, index) => `m-${index}`),
+      )
+      const { faults } = await auditOf(deployment)
+      assert.deepEqual(
+        faults.map(({ kind, topic, first, last }) => [kind, topic, first, last]),
+        [['overlap', topics.calls, 10, 29]],
+      )
     },
   )
 })

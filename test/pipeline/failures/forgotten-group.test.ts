@@ -1,5 +1,5 @@
 // Kafka forgets the offsets of a group that was stopped for longer than offsets.retention.minutes; deleting the group
-// does the same at once.
+// does the same at once. What a topic that is made again holds has the offsets of what is gone.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { auditOf } from '../../support/audit.ts'
@@ -9,6 +9,7 @@ import { until } from '../../support/until.ts'
 import { NumberedCalls, countByPlace, placeOf } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { deleteRecords } from '../../support/kafka/delete-records.ts'
+import { makeAgain } from '../../support/kafka/make-again.ts'
 
 const isLoss = ({ msg }: { msg: string }) => msg.includes('lost')
 
@@ -102,4 +103,34 @@ test('when the group of the retries is forgotten, everything in the tiers still 
   const times = countByPlace(receiver.requests)
   assert.deepEqual([times.get('at-once-0'), times.get('at-once-1')], [1, 1])
   assert.deepEqual(second.log.filter(isLoss), [])
+})
+
+test('calls of a topic that was made again under a forwarder arrive once each, and the audit names what came twice', async (t) => {
+  const receiver = await startReceiver(t)
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
+  const { topics } = deployment
+  await deployment.destination({ urls: [receiver.url] })
+  const forwarder = await deployment.forwarder()
+  const produce = (ids: string[]) =>
+    deployment.produce(ids.map((messageId) => someCall({ messageId, userId: messageId })))
+  const idsOf = (prefix: string, count: number) =>
+    Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
+  // Several commits: of a single one, the ledger cannot know later that it was made.
+  for (const prefix of ['a', 'b', 'c']) {
+    await produce(idsOf(prefix, 10))
+    await deployment.drained(60_000)
+  }
+  await makeAgain(deployment, topics.calls)
+  const again = idsOf('again', 5)
+  await produce(again)
+  await receiver.waitFor(35, 60_000)
+  assert.deepEqual(receiver.requests.slice(30).map(placeOf).toSorted(), again)
+  await until(async () => (await deployment.committed(topics.calls))[0] === 5, 60_000, 'the commit')
+  await forwarder.stop()
+  assert.equal(receiver.requests.length, 35)
+  const { faults } = await auditOf(deployment)
+  assert.deepEqual(
+    faults.map(({ kind, topic, first, last }) => [kind, topic, first, last]),
+    [['overlap', topics.calls, 0, 29]],
+  )
 })

@@ -6,7 +6,7 @@ import type { BrokerConnection } from '../link/broker-connection.ts'
 import type { Brokers } from '../link/brokers.ts'
 import type { OpenTransactions } from '../open-transactions.ts'
 import { LeaderLoops } from '../read/leader-loops.ts'
-import { fetchFrom, outOfRange, whereToGoOn } from '../read/read-requests.ts'
+import { fetchFrom, offsetFrom, outOfRange, whereToGoOn } from '../read/read-requests.ts'
 import type { FetchedPart } from '../wire/fetch-answer.ts'
 import { readBatches, UnpackAllowance, type RecordBatches } from '../wire/read-batches.ts'
 
@@ -52,6 +52,8 @@ export interface GroupFetchParts {
   /** Learns of partitions that a transaction holds. */
   transactions?: OpenTransactions | undefined
   fetched(topic: string, partition: number, batch: FetchedBatch): void
+  /** What was read from `from` up to, not including, `to` is gone; the next fetch begins at `from`. */
+  cutOff(topic: string, partition: number, from: number, to: number): void
   /** A broker has answered. */
   onAnswered(): void
   onTrouble(error: unknown): void | Promise<void>
@@ -72,6 +74,8 @@ export class GroupFetch {
   #owned: readonly OwnedPartition[] = []
   /** The same, by topic and partition. */
   #places = new Map<string, OwnedPartition[]>()
+  /** When the newest record that was read of a partition was appended, epoch ms by the broker; by topic and partition. */
+  readonly #newestAt = new Map<string, number>()
   /** How many times its bytes an answer is, once it is unpacked; at least 1. */
   #growth = growth.atFirst
   /** When trouble was told of last, by the clock of `now`. */
@@ -115,7 +119,12 @@ export class GroupFetch {
       owned.pausedAt = null
       this.#places.get(owned.topic)![owned.partition] = owned
     }
-    if (partitions.length > 0) this.#loops.start()
+    if (partitions.length > 0) {
+      // A member that broke off owns nothing for a moment, and then mostly the same.
+      const keys = new Set(partitions.map(keyOf))
+      for (const key of this.#newestAt.keys()) if (!keys.has(key)) this.#newestAt.delete(key)
+      this.#loops.start()
+    }
     this.#loops.begin()
   }
 
@@ -213,8 +222,17 @@ export class GroupFetch {
     if (records === null || this.#find(owned) !== owned || !isAwaited(owned, from)) return records
     const to = records.lastOffset + 1
     owned.position = to
+    this.#noteNewest(owned, records)
     this.#parts.fetched(topic, partition, { records, from, to })
     return records
+  }
+
+  #noteNewest(owned: OwnedPartition, records: RecordBatches): void {
+    if (records.length === 0) return
+    const { isStampedByBroker, timestamp } = records.at(records.length - 1)
+    if (!isStampedByBroker) return
+    const key = keyOf(owned)
+    this.#newestAt.set(key, Math.max(this.#newestAt.get(key) ?? 0, timestamp))
   }
 
   /** Why a partition's part of an answer is none; null where reading goes on elsewhere. */
@@ -228,23 +246,37 @@ export class GroupFetch {
   }
 
   /**
-   * Retention took what was to come, and reading goes on behind it. Where the log was cut off (an unclean election, or a
-   * topic made again), it begins with what there is. False: there is such an offset by now, and it is asked for again.
+   * Retention took what was to come, and reading goes on behind it; or the log was cut off (an unclean election, a broker
+   * that lost its tail, a topic made again), and reading goes on at what came since. False: there is such an offset by now,
+   * and it is asked for again. Only a refusal leads here: brokers judge it by the log's end, of which a new leader may hand
+   * out, and name, less for a while.
    */
   async #goOn(connection: BrokerConnection, owned: OwnedPartition): Promise<boolean> {
+    const { topic, partition } = owned
     const position = owned.position!
     const { low, high } = await whereToGoOn(connection, owned)
-    if (owned.position !== position) return true
+    const since = position > high ? await this.#firstUnread(connection, owned) : null
+    if (this.#find(owned) !== owned || owned.position !== position) return true
     if (position >= low && position <= high) return false
-    if (position > high)
-      this.#parts.log.warn(
-        { topic: owned.topic, partition: owned.partition, from: high, to: position },
-        'the end of a partition was read and is gone: its log was cut off',
-      )
-    owned.position = low
+    owned.position = position < low ? low : Math.min(since ?? high, high)
+    if (position > high) this.#parts.cutOff(topic, partition, owned.position, position)
     return true
   }
+
+  /**
+   * What was appended after all that was read, before anybody noticed that the log was cut off. Null where there is
+   * nothing, or it is not known when that was: then only what comes from now on is known not to have been read.
+   */
+  async #firstUnread(connection: BrokerConnection, owned: OwnedPartition): Promise<number | null> {
+    const { topic, partition } = owned
+    const newestAt = this.#newestAt.get(keyOf(owned))
+    if (newestAt === undefined) return null
+    const offset = await offsetFrom(connection, { topic, partition, at: newestAt + 1 })
+    return offset < 0 ? null : offset
+  }
 }
+
+const keyOf = ({ topic, partition }: TopicPartition): string => `${topic}/${partition}`
 
 /** How long a fetch may wait while partitions are paused, in ms: right after a pause, and once all pauses are long. */
 const whilePaused = { min: 50, max: 250 }

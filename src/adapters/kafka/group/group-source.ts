@@ -75,6 +75,7 @@ export class GroupSource implements RecordSource {
     this.#fetch = new GroupFetch({
       ...{ brokers: new Brokers(kafka), topics, maxWaitMs, transactions, log: this.#log },
       fetched: (topic, partition, batch) => this.#listener!.fetched(topic, partition, batch),
+      cutOff: (topic, partition, from, to) => this.#listener!.cutOff(topic, partition, from, to),
       onAnswered: () => this.#membership.fetched(),
       onTrouble: async (error) => {
         // What was read of it is begun again from what is committed.

@@ -115,18 +115,21 @@ export async function offsetsFrom(
   return answer.offsets
 }
 
+/** Of a partition that this broker leads. Rejects as it refuses. */
+export async function offsetFrom(connection: BrokerConnection, question: OffsetQuestion): Promise<number> {
+  const [answer] = await offsetsFrom(connection, [question])
+  if (answer!.errorCode !== 0) throw answerError(answer!.errorCode, question.topic)
+  return answer!.offset
+}
+
 /** What the leader of a partition has of it. Rejects as it refuses. */
 export async function whereToGoOn(
   connection: BrokerConnection,
   { topic, partition }: { topic: string; partition: number },
 ): Promise<{ low: number; high: number }> {
-  const offsetAt = async (at: number) => {
-    const [answer] = await offsetsFrom(connection, [{ topic, partition, at }])
-    if (answer!.errorCode !== 0) throw answerError(answer!.errorCode, topic)
-    return answer!.offset
-  }
   // Brokers refuse two questions about one partition at once.
-  return { low: await offsetAt(theBeginning), high: await offsetAt(theEnd) }
+  const low = await offsetFrom(connection, { topic, partition, at: theBeginning })
+  return { low, high: await offsetFrom(connection, { topic, partition, at: theEnd }) }
 }
 
 function encodeListOffsets(questions: readonly OffsetQuestion[]): Buffer {

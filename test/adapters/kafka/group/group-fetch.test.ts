@@ -37,6 +37,7 @@ async function fetching(t: TestContext, { partitions = 1, maxWaitMs = 20_000 }: 
   const producer = kafka.producer()
   const seen: Seen[] = []
   const batches: FetchedBatch[] = []
+  const cuts: [from: number, to: number][] = []
   let passedMs = 0
   let answers = 0
   /** What each answer brought of all partitions, unpacked. */
@@ -51,6 +52,7 @@ async function fetching(t: TestContext, { partitions = 1, maxWaitMs = 20_000 }: 
         seen.push({ partition, offset, value: String(value), problem })
       }
     },
+    cutOff: (_topic, _partition, from, to) => void cuts.push([from, to]),
     onAnswered: () => void answers++,
     onTrouble() {},
     // Only what a test says passes, however long the machine takes.
@@ -64,7 +66,14 @@ async function fetching(t: TestContext, { partitions = 1, maxWaitMs = 20_000 }: 
     await admin.disconnect()
   })
   await Promise.all([admin.connect(), producer.connect()])
-  await createTopics(admin, [{ topic, numPartitions: partitions }])
+  const create = () =>
+    createTopics(admin, [
+      {
+        ...{ topic, numPartitions: partitions },
+        configEntries: [{ name: 'message.timestamp.type', value: 'LogAppendTime' }],
+      },
+    ])
+  await create()
   const all = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
   fetch.own(all)
   const send = (values: string[], compression = CompressionTypes.None) =>
@@ -77,7 +86,7 @@ async function fetching(t: TestContext, { partitions = 1, maxWaitMs = 20_000 }: 
   /** One more answer, and then the next question is on its way. */
   const answered = (since = answers) => until(() => answers > since, 10_000, 'an answer')
   return {
-    ...{ kafka, admin, producer, topic, fetch, all, seen, batches, bytesOfAnswers },
+    ...{ kafka, admin, producer, topic, create, fetch, all, seen, batches, cuts, bytesOfAnswers },
     send,
     values,
     pass,
@@ -144,12 +153,32 @@ test('where retention took what was to come, the batch that comes begins behind 
   assert.equal(batches[0]!.from, 6)
 })
 
-test('a position behind the end is begun again at what there is', async (t) => {
-  const { fetch, all, send, values } = await fetching(t)
+test('a position behind the end is said to be cut off, and what comes at the end is read', async (t) => {
+  const { fetch, all, send, values, cuts } = await fetching(t)
   await send(['a', 'b'])
   fetch.seek(all[0]!, 50)
-  await until(() => values().length === 2, 10_000, 'the records')
-  assert.deepEqual(values(), ['a', 'b'])
+  await until(() => cuts.length > 0, 10_000, 'that it is noticed')
+  await send(['c'])
+  await until(() => values().length > 0, 10_000, 'a record')
+  assert.deepEqual([values(), cuts], [['c'], [[2, 50]]])
+})
+
+test('of a topic that was made again all is read, also what came before anybody noticed', async (t) => {
+  const { admin, topic, create, fetch, all, send, values, cuts, answered } = await fetching(t)
+  await send(['a', 'b', 'c'])
+  fetch.seek(all[0]!, 0)
+  await until(() => values().length === 3, 10_000, 'all of it')
+  fetch.pause(all[0]!)
+  const dropped = answered()
+  await send(['d'])
+  await dropped
+  await admin.deleteTopics({ topics: [topic] })
+  await until(async () => !(await admin.listTopics()).includes(topic), 20_000, 'that it is gone')
+  await create()
+  await send(['e', 'f'])
+  fetch.resume(all[0]!)
+  await until(() => values().length === 5, 20_000, 'what came since')
+  assert.deepEqual([values().slice(3), cuts], [['e', 'f'], [[0, 3]]])
 })
 
 test('plain, compressed and committed records come and aborted ones do not, and reading goes on behind them', async (t) => {
