@@ -289,8 +289,8 @@ export const keeping: readonly Mutation[] = [
     find: 'timestamp > work.appendedAt + brokerSkewMs',
     replace: 'timestamp > Infinity',
     test: {
-      file: 'pipeline/delivery/deferred-runs.test.ts',
-      name: 'where the topic of the calls was made again, what now lies where a call was put off goes to no other destination',
+      file: 'forwarder/plan/due-run.test.ts',
+      name: 'what was appended a minute after a run is no call of it: its log was cut off, or made again',
     },
   },
   {

@@ -21,8 +21,8 @@ export type ReadCalls = (partition: number, offsets: readonly number[]) => Promi
 
 /** Calls that are asked for at once: a run of large ones must not fill the memory. */
 const readAtOnce = 128
-/** The clocks of brokers differ by less, in ms. */
-const brokerSkewMs = 5_000
+/** The clocks of brokers differ by less, in ms: what was put off must never be taken for gone. */
+const brokerSkewMs = 60_000
 
 const unknownCall: OfCall = {
   ...{ messageId: '', sourceId: '', userIds: [], type: 'track' },

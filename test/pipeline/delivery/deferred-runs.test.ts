@@ -15,7 +15,6 @@ import {
 } from '../../support/deployment/deployment.ts'
 import { appendErasures } from '../../support/erasures.ts'
 import { deleteRecords } from '../../support/kafka/delete-records.ts'
-import { makeAgain } from '../../support/kafka/make-again.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { replayIn } from '../../support/replay/replays.ts'
 import { until } from '../../support/until.ts'
@@ -289,35 +288,6 @@ test('calls that retention removed while they were put off are dead letters of t
   assert.ok(dead.every(({ delivery }) => delivery!.destinationId === 'crm'))
   assert.equal(sampleOf(second, `postrider_lost_offsets_total{topic="${deployment.topics.calls}"}`), waiting)
   assert.equal((await logged(second, 'is gone before its time')).level, 50)
-})
-
-test('where the topic of the calls was made again, what now lies where a call was put off goes to no other destination', async (t) => {
-  const deployment = await deploy(t, { RETRY_TIERS: tierOfStopped })
-  const { topics } = deployment
-  const elsewhere = await startReceiver(t)
-  await deployment.destination({ id: 'other', source: 'other', urls: [elsewhere.url] })
-  const { receiver, forwarder: first } = await downEndpoint(t, deployment)
-  await deployment.produce(callsOf(30))
-  await deployment.drained()
-  await first.stop()
-  const waiting = (await runsIn(deployment)).reduce((sum, { run }) => sum + countOf(run), 0)
-  assert.ok(waiting > 0)
-  const putOffBy = Date.now()
-  await makeAgain(deployment, topics.calls)
-  // Brokers' clocks may differ by five seconds: what was appended sooner may be what was put off.
-  await until(() => Date.now() > putOffBy + 5_000, 20_000, 'that much time to pass')
-  await deployment.produce(callsOf(200, 'other', 'other'))
-  receiver.answer({ status: 200 })
-  const before = receiver.requests.length
-  const second = await deployment.forwarder()
-  const series = 'postrider_dead_letters_total{destination="crm",reason="call_removed"}'
-  await until(() => sampleOf(second, series) === waiting, 60_000, `${waiting} dead letters`)
-  await elsewhere.waitFor(200, 30_000)
-  const ids = receiver.requests.slice(before).map((request) => String(request.json().messageId))
-  assert.deepEqual(
-    ids.filter((id) => id.startsWith('other')),
-    [],
-  )
 })
 
 test('while an endpoint answers 503 for a whole window, each call is tried at least once before it is given up', async (t) => {
