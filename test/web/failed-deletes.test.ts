@@ -33,7 +33,7 @@ test('delete calls that are dead letters still are sent again, each once; what w
       deadLetter('0-3', 'delete-d1-e', 'waiting'),
       deadLetter('0-2', 'delete-d1-f', 'unknown'),
       deadLetter('0-1', 'delete-d1-a', 'dead_letter'),
-      deadLetter('0-0', 'delete-d1-b', 'delivered'),
+      deadLetter('0-0', 'delete-d1-b', 'unknown'),
     ],
     3,
   )

@@ -16,18 +16,21 @@ export async function failedDeletes(
   id: string,
   read: (cursor: string | null) => Promise<ListPage<DeadLetterSummary>>,
 ): Promise<string[][]> {
-  const newest = new Map<string, string>()
+  const ids: string[] = []
+  const seen = new Set<string>()
   let cursor: string | null = null
   do {
     const page: ListPage<DeadLetterSummary> = await read(cursor)
     for (const deadLetter of page.data) {
       const { deliveryId, messageId } = deadLetter
       if (deliveryId === null || !messageId?.startsWith(`delete-${id}-`)) continue
-      if (!newest.has(deliveryId) && !isSent(deadLetter)) newest.set(deliveryId, deadLetter.id)
+      // The newest one of a delivery decides: it may have been sent since an older one.
+      if (seen.has(deliveryId)) continue
+      seen.add(deliveryId)
+      if (!isSent(deadLetter)) ids.push(deadLetter.id)
     }
     cursor = page.next
   } while (cursor !== null)
-  const ids = [...newest.values()]
   return Array.from({ length: Math.ceil(ids.length / maxIds) }, (_, part) =>
     ids.slice(part * maxIds, (part + 1) * maxIds),
   )
