@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { Unrenderable } from '../../../src/core/shape/text-template.ts'
 import { startReceiver } from '../../support/receivers.ts'
@@ -41,12 +41,18 @@ test('a request that is not withdrawn is sent on its new connection', async (t) 
   assert.deepEqual([kind, asked, receiver.requests.length], ['success', 1, 1])
 })
 
+/** An endpoint whose connection was used once, and ends when the next request is written on it. */
+async function usedAndReset(t: TestContext) {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  await send(endpoint)
+  receiver.answer({ instead: { do: 'reset' } }, {})
+  return { receiver, endpoint }
+}
+
 for (const again of [true, false]) {
   test(`a request that was written when its used connection ended is not withdrawn, and goes out again only if it may: ${again}`, async (t) => {
-    const receiver = await startReceiver(t)
-    const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
-    await send(endpoint)
-    receiver.answer({ instead: { do: 'reset' } }, {})
+    const { receiver, endpoint } = await usedAndReset(t)
     const asked: string[] = []
     const outcome = await new Promise<Outcome>((resolve) => {
       endpoint.send(requestOf(), {
@@ -68,10 +74,7 @@ for (const again of [true, false]) {
 }
 
 test('what was written may go out once more only if it still may when its new connection is there', async (t) => {
-  const receiver = await startReceiver(t)
-  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
-  await send(endpoint)
-  receiver.answer({ instead: { do: 'reset' } }, {})
+  const { receiver, endpoint } = await usedAndReset(t)
   const asked: string[] = []
   const outcome = await new Promise<Outcome>((resolve) => {
     endpoint.send(requestOf(), {

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { Columns } from '../columns.ts'
 import { answerKinds, type AnswerKind } from '../load/answers.ts'
 import { sessionTimeoutMs } from '../rig.ts'
 import type { Injected } from '../schedule.ts'
 import { wasJustWritten, wasQueuedWithAnother } from './attempt-checks.ts'
-import type { Evidence } from './evidence.ts'
+import { emptyColumns, type Evidence } from './evidence.ts'
 
 test('of what a forwarder sends after it was frozen, only the first request may be one that it was writing', () => {
-  const arrivals: Evidence['arrivals'] = new Columns([
-    ...(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body'] as const),
-  ])
+  const { arrivals } = emptyColumns()
   const arrive = (at: number, sender: number) =>
     arrivals.push({ ...{ delivery: 0, url: 0, at, readAt: at, sender, answer: 0 }, body: 0 })
   const thawed = 10_000 + sessionTimeoutMs + 2_000
@@ -31,9 +28,7 @@ test('of what a forwarder sends after it was frozen, only the first request may 
 })
 
 test('a request that was queued with another URL’s goes out whenever its URL takes it, once', () => {
-  const arrivals: Evidence['arrivals'] = new Columns([
-    ...(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body'] as const),
-  ])
+  const { arrivals } = emptyColumns()
   const arrive = (at: number, url: number, sender: number, answer: AnswerKind = 'ok') =>
     arrivals.push({
       ...{ delivery: 0, url, at, readAt: at, sender },

@@ -92,28 +92,33 @@ export const answerOf = (index: number): AnswerKind => answerKinds[index]!
 export const reasonOf = (index: number): DeadLetterReason => deadLetterReasons[index]!
 export const isUrl = (bits: number, url: number): boolean => (bits & (1 << url)) !== 0
 
+/** What receivers and topics say, by delivery; nothing yet. */
+export const emptyColumns = (): Pick<Evidence, 'arrivals' | 'retryRecords' | 'deadLetters'> => ({
+  arrivals: new Columns(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body']),
+  retryRecords: new Columns([
+    ...([
+      'delivery',
+      'topic',
+      'partition',
+      'offset',
+      'at',
+      'scheduledAt',
+      'attempts',
+      'timesScheduled',
+    ] as const),
+    ...(['firstAttemptAt', 'firstScheduledAt', 'notBefore', 'urls', 'again'] as const),
+  ]),
+  deadLetters: new Columns([
+    ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'timesScheduled'] as const),
+    ...(['firstAttemptAt', 'firstScheduledAt'] as const),
+  ]),
+})
+
 export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Evidence> {
   const names = await retryTopics(rig.admin, rig.config.topicPrefix)
   const evidence: Evidence = {
     calls: [],
-    arrivals: new Columns(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body']),
-    retryRecords: new Columns([
-      ...([
-        'delivery',
-        'topic',
-        'partition',
-        'offset',
-        'at',
-        'scheduledAt',
-        'attempts',
-        'timesScheduled',
-      ] as const),
-      ...(['firstAttemptAt', 'firstScheduledAt', 'notBefore', 'urls', 'again'] as const),
-    ]),
-    deadLetters: new Columns([
-      ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'timesScheduled'] as const),
-      ...(['firstAttemptAt', 'firstScheduledAt'] as const),
-    ]),
+    ...emptyColumns(),
     tierTopics: names.map(({ topic, tier }) => ({
       ...{ topic, delayMs: tier.delayMs },
       isStrict: tier.name === strictTier.name,

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Columns } from '../columns.ts'
 import { answerKinds, type AnswerKind } from '../load/answers.ts'
 import { orderedSource, slots } from '../load/destinations.ts'
 import { userOf } from '../load/load.ts'
 import { Traffic } from '../load/traffic.ts'
-import type { Evidence } from './evidence.ts'
+import { emptyColumns, type Evidence } from './evidence.ts'
 import { Findings } from './findings.ts'
 import { judgeOrder } from './order-verdict.ts'
 
@@ -25,17 +24,7 @@ function found(
   happened: readonly Happened[],
   { partitions = [[0], [0]], clock = false }: { partitions?: readonly number[][]; clock?: boolean } = {},
 ) {
-  const arrivals: Evidence['arrivals'] = new Columns([
-    ...(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body'] as const),
-  ])
-  const retryRecords: Evidence['retryRecords'] = new Columns([
-    ...(['delivery', 'topic', 'partition', 'offset', 'at', 'scheduledAt', 'attempts'] as const),
-    ...(['timesScheduled', 'firstAttemptAt', 'firstScheduledAt', 'notBefore', 'urls', 'again'] as const),
-  ])
-  const deadLetters: Evidence['deadLetters'] = new Columns([
-    ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'timesScheduled'] as const),
-    ...(['firstAttemptAt', 'firstScheduledAt'] as const),
-  ])
+  const { arrivals, retryRecords, deadLetters } = emptyColumns()
   const none = { attempts: 0, timesScheduled: 0, firstAttemptAt: 0, firstScheduledAt: 0, partition: 0 }
   for (const each of happened) {
     const delivery = each.seq * slots.length + slot

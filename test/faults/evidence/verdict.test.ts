@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deadLetterReasons } from '../../../src/core/delivery/delivery.ts'
-import { Columns } from '../columns.ts'
 import { answerKinds, type AnswerKind } from '../load/answers.ts'
 import { sideDestinations, slots } from '../load/destinations.ts'
 import { Traffic, type RecordKind } from '../load/traffic.ts'
-import { deliveryNumber, type Evidence } from './evidence.ts'
+import { deliveryNumber, emptyColumns, type Evidence } from './evidence.ts'
 import { Findings } from './findings.ts'
 import { SideEvidence } from './side-evidence.ts'
 import { judgeSide } from './side-verdict.ts'
@@ -45,17 +44,7 @@ function numberOf(source: string, kind: RecordKind): number {
 /** What the verdict finds where this happened, and what it counts. */
 function verdictOf(given: Given) {
   const { source, calls, happened = [], disablings = [], injected = [], movedAt = -Infinity } = given
-  const arrivals: Evidence['arrivals'] = new Columns([
-    ...(['delivery', 'url', 'at', 'readAt', 'sender', 'answer', 'body'] as const),
-  ])
-  const retryRecords: Evidence['retryRecords'] = new Columns([
-    ...(['delivery', 'topic', 'partition', 'offset', 'at', 'scheduledAt', 'attempts'] as const),
-    ...(['timesScheduled', 'firstAttemptAt', 'firstScheduledAt', 'notBefore', 'urls', 'again'] as const),
-  ])
-  const deadLetters: Evidence['deadLetters'] = new Columns([
-    ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'timesScheduled'] as const),
-    ...(['firstAttemptAt', 'firstScheduledAt'] as const),
-  ])
+  const { arrivals, retryRecords, deadLetters } = emptyColumns()
   for (const each of happened) {
     const { seq, to, at } = each
     const delivery = deliveryNumber(`m${seq}:${to}`)!
