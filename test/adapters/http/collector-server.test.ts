@@ -377,32 +377,36 @@ test('the time limit of an answer to a request that waited starts when it is mad
   await until(() => doesNot.destroyed, 30_000, 'a connection that is closed')
 })
 
-test('a body that trickles is cut off after a grace period, and one that arrives steadily is not', async (t) => {
-  // It is not for the time that the whole of it takes.
-  const { server, budget } = await underTest(t, { requestMs: 300_000 })
-  const body = JSON.stringify({ a: 'x'.repeat(3_000) })
-  const sentIn = (bytes: number, everyMs: number) => {
-    const request = rawRequest('/v1/track', [], body)
-    const socket = connect(server.port, '127.0.0.1')
-    socket.on('error', () => {})
-    t.after(() => socket.destroy())
-    let at = request.length - body.length + 10
-    socket.write(request.subarray(0, at))
-    const timer = setInterval(() => {
-      socket.write(request.subarray(at, (at += bytes)))
-      if (at >= request.length) clearInterval(timer)
-    }, everyMs)
-    t.after(() => clearInterval(timer))
-    return new Promise<number>((resolve) => {
-      socket.once('data', (chunk: Buffer) => resolve(Number(chunk.toString().split(' ')[1])))
-    })
-  }
-  const dripping = sentIn(1, 250)
-  // 2.2 KB a second, for longer than the grace.
-  assert.equal(await sentIn(110, 50), 200)
-  assert.equal(await dripping, 408)
-  await until(() => budget.bytes === 0)
-})
+test(
+  'a body that trickles is cut off after a grace period, and one that arrives steadily is not',
+  { timeout: 90_000 },
+  async (t) => {
+    // It is not for the time that the whole of it takes.
+    const { server, budget } = await underTest(t, { requestMs: 300_000 })
+    const body = JSON.stringify({ a: 'x'.repeat(3_000) })
+    const sentIn = (bytes: number, everyMs: number) => {
+      const request = rawRequest('/v1/track', [], body)
+      const socket = connect(server.port, '127.0.0.1')
+      socket.on('error', () => {})
+      t.after(() => socket.destroy())
+      let at = request.length - body.length + 10
+      socket.write(request.subarray(0, at))
+      const timer = setInterval(() => {
+        socket.write(request.subarray(at, (at += bytes)))
+        if (at >= request.length) clearInterval(timer)
+      }, everyMs)
+      t.after(() => clearInterval(timer))
+      return new Promise<number>((resolve) => {
+        socket.once('data', (chunk: Buffer) => resolve(Number(chunk.toString().split(' ')[1])))
+      })
+    }
+    const dripping = sentIn(1, 250)
+    // 2.2 KB a second, for longer than the grace.
+    assert.equal(await sentIn(110, 50), 200)
+    assert.equal(await dripping, 408)
+    await until(() => budget.bytes === 0)
+  },
+)
 
 test('a bug is answered 500 and logged without the request body', async (t) => {
   const { lines, send } = await underTest(t, {
