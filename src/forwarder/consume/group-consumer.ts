@@ -382,11 +382,11 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
    * The partition begins once more: what is finished of the old numbers must not be committed for the new ones. Deliveries
    * in flight end as those of a lost partition do.
    */
-  cutOff(topic: string, partitionId: number, from: number, to: number): void {
+  cutOff(topic: string, partitionId: number, from: number, to: number): boolean {
     const key = keyOf(topic, partitionId)
     const before = this.#partitions.get(key)
-    // While its committed offsets are not known, it is sent to them later, and this comes again.
-    if (!before?.reading.isRestored) return
+    // It is sent to its committed offsets once they are known.
+    if (!before?.reading.isRestored) return false
     const { tracker } = before
     const finished = allRuns({ position: tracker.position ?? 0, runs: tracker.finishedRuns() })
     const unfinished = subtractRuns([{ start: from, end: to }], finished)
@@ -401,6 +401,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
     this.#gate.open(partition)
     this.#committed.beginAgain(partition, before, from)
     this.#events.resumed()
+    return true
   }
 
   finished(partition: AssignedPartition): void {

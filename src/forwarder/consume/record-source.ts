@@ -68,9 +68,10 @@ export interface RecordListener {
   fetched(topic: string, partition: number, batch: FetchedBatch): void
   /**
    * The log of a partition was cut off: what was read of it from `from` up to, not including, `to` is gone, and what comes
-   * now has these offsets again. The next fetch begins at `from`, unless it is sent elsewhere.
+   * now has these offsets again. The next fetch begins at `from`, unless it is sent elsewhere. False where committed offsets
+   * are not known yet: it comes again after the next `seek`.
    */
-  cutOff(topic: string, partition: number, from: number, to: number): void
+  cutOff(topic: string, partition: number, from: number, to: number): boolean
 }
 
 /** A member of a consumer group that enqueues and never waits. */

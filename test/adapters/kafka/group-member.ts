@@ -28,7 +28,7 @@ export const listener = (given: Partial<RecordListener> = {}): RecordListener =>
   rejoining: () => Promise.resolve(),
   lost() {},
   fetched() {},
-  cutOff() {},
+  cutOff: () => true,
   ...given,
 })
 

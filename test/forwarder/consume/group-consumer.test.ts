@@ -317,6 +317,16 @@ test('a topic that was made again is set back to its beginning, before anything 
   assert.equal(work().committedPosition, 0)
 })
 
+test('before committed offsets are known nobody can take note of a log that was cut off, and it is said so', async () => {
+  const { source, consumer, own } = consume()
+  source.committedMap = () => Promise.resolve([{ position: 8, metadata: encodeFinished(8, []) }])
+  const owning = own([0])
+  assert.equal(consumer.cutOff('calls', 0, 0, 8), false)
+  await owning
+  assert.deepEqual(source.seeks, [{ partition: 0, offset: 8 }])
+  assert.equal(consumer.cutOff('calls', 0, 0, 8), true)
+})
+
 test('what is committed of a log that is gone counts no more, whatever happens before a commit says so', async () => {
   for (const isContinued of [true, false]) {
     const { source, consumer, own, fetch, work } = consume()

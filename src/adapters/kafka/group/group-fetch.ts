@@ -1,14 +1,22 @@
 import type { Logger } from 'pino'
 import type { FetchedBatch, TopicPartition } from '../../../forwarder/consume/record-source.ts'
 import { mayPass } from '../kafka-error.ts'
-import { answerError } from '../kafkajs-internals.ts'
+import { answerError, describeErrorCode } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
 import type { Brokers } from '../link/brokers.ts'
 import type { OpenTransactions } from '../open-transactions.ts'
 import { LeaderLoops } from '../read/leader-loops.ts'
-import { fetchFrom, offsetFrom, outOfRange, whereToGoOn } from '../read/read-requests.ts'
+import {
+  epochEndsFrom,
+  fetchFrom,
+  knowsEpochs,
+  offsetFrom,
+  outOfRange,
+  whereToGoOn,
+} from '../read/read-requests.ts'
 import type { FetchedPart } from '../wire/fetch-answer.ts'
 import { readBatches, UnpackAllowance, type RecordBatches } from '../wire/read-batches.ts'
+import { LastReads } from './last-reads.ts'
 
 /**
  * Records are small and passed on at once: what a fetch brings should be worked off in well under a second. `all` is of
@@ -36,6 +44,8 @@ class OwnedPartition implements TopicPartition {
   /** Since when it is paused, and since when it cannot be read. */
   pausedAt: number | null = null
   failingSince: number | null = null
+  /** The connection whose broker has said that it has what was read. */
+  confirmedBy: BrokerConnection | null = null
 
   constructor({ topic, partition }: TopicPartition) {
     this.topic = topic
@@ -52,8 +62,11 @@ export interface GroupFetchParts {
   /** Learns of partitions that a transaction holds. */
   transactions?: OpenTransactions | undefined
   fetched(topic: string, partition: number, batch: FetchedBatch): void
-  /** What was read from `from` up to, not including, `to` is gone; the next fetch begins at `from`. */
-  cutOff(topic: string, partition: number, from: number, to: number): void
+  /**
+   * What was read from `from` up to, not including, `to` is gone; the next fetch begins at `from`. False where that cannot
+   * be taken note of yet: then nothing is fetched before the next `seek`, and it comes again.
+   */
+  cutOff(topic: string, partition: number, from: number, to: number): boolean
   /** A broker has answered. */
   onAnswered(): void
   onTrouble(error: unknown): void | Promise<void>
@@ -74,8 +87,7 @@ export class GroupFetch {
   #owned: readonly OwnedPartition[] = []
   /** The same, by topic and partition. */
   #places = new Map<string, OwnedPartition[]>()
-  /** When the newest record that was read of a partition was appended, epoch ms by the broker; by topic and partition. */
-  readonly #newestAt = new Map<string, number>()
+  readonly #lastReads = new LastReads()
   /** How many times its bytes an answer is, once it is unpacked; at least 1. */
   #growth = growth.atFirst
   /** When trouble was told of last, by the clock of `now`. */
@@ -121,8 +133,7 @@ export class GroupFetch {
     }
     if (partitions.length > 0) {
       // A member that broke off owns nothing for a moment, and then mostly the same.
-      const keys = new Set(partitions.map(keyOf))
-      for (const key of this.#newestAt.keys()) if (!keys.has(key)) this.#newestAt.delete(key)
+      this.#lastReads.keepOnly(partitions)
       this.#loops.start()
     }
     this.#loops.begin()
@@ -164,9 +175,18 @@ export class GroupFetch {
 
   async #fetch(
     connection: BrokerConnection,
-    partitions: readonly OwnedPartition[],
+    led: readonly OwnedPartition[],
     succeeding: () => void,
   ): Promise<void> {
+    let refused = await this.#confirm(connection, led)
+    const partitions = led.filter(
+      ({ confirmedBy, position, pausedAt }) =>
+        confirmedBy === connection && position !== null && pausedAt === null,
+    )
+    if (partitions.length === 0) {
+      if (refused !== null) throw refused
+      return
+    }
     const asked = new Map<OwnedPartition, number>()
     const places = partitions.map((owned) => {
       const { topic, partition } = owned
@@ -184,7 +204,6 @@ export class GroupFetch {
     if (answer.errorCode !== 0) throw answerError(answer.errorCode, places[0]!.topic)
     this.#parts.onAnswered()
     const allowance = new UnpackAllowance()
-    let refused: Error | null = null
     const read = { bytes: 0, unpacked: 0 }
     for (const part of answer.parts) {
       const owned = this.#find(part)
@@ -200,6 +219,7 @@ export class GroupFetch {
         const refusal = await this.#refusal(connection, owned, part.errorCode)
         if (refusal !== null) {
           refused = refusal
+          owned.confirmedBy = null
           continue
         }
       }
@@ -222,17 +242,9 @@ export class GroupFetch {
     if (records === null || this.#find(owned) !== owned || !isAwaited(owned, from)) return records
     const to = records.lastOffset + 1
     owned.position = to
-    this.#noteNewest(owned, records)
+    this.#lastReads.note(owned, records)
     this.#parts.fetched(topic, partition, { records, from, to })
     return records
-  }
-
-  #noteNewest(owned: OwnedPartition, records: RecordBatches): void {
-    if (records.length === 0) return
-    const { isStampedByBroker, timestamp } = records.at(records.length - 1)
-    if (!isStampedByBroker) return
-    const key = keyOf(owned)
-    this.#newestAt.set(key, Math.max(this.#newestAt.get(key) ?? 0, timestamp))
   }
 
   /** Why a partition's part of an answer is none; null where reading goes on elsewhere. */
@@ -252,15 +264,65 @@ export class GroupFetch {
    * out, and name, less for a while.
    */
   async #goOn(connection: BrokerConnection, owned: OwnedPartition): Promise<boolean> {
-    const { topic, partition } = owned
     const position = owned.position!
     const { low, high } = await whereToGoOn(connection, owned)
     const since = position > high ? await this.#firstUnread(connection, owned) : null
     if (this.#find(owned) !== owned || owned.position !== position) return true
     if (position >= low && position <= high) return false
-    owned.position = position < low ? low : Math.min(since ?? high, high)
-    if (position > high) this.#parts.cutOff(topic, partition, owned.position, position)
+    if (position < low) owned.position = low
+    else this.#beginAt(owned, Math.min(since ?? high, high))
     return true
+  }
+
+  /**
+   * Asks a broker that has become the leader, or is back, up to where it has what was read before (KIP-320): after an
+   * unclean election its log may have other records at the same offsets, however far it has grown since. What it does not
+   * say that of is not read from it. Returns why; null where it refuses nothing.
+   */
+  async #confirm(connection: BrokerConnection, led: readonly OwnedPartition[]): Promise<Error | null> {
+    const asked: (TopicPartition & { epoch: number })[] = []
+    for (const owned of led) {
+      if (owned.confirmedBy === connection) continue
+      // Another member has read on since.
+      if (owned.position! > (this.#lastReads.of(owned)?.to ?? Infinity)) this.#lastReads.forget(owned)
+      const epoch = this.#lastReads.of(owned)?.leader.epoch ?? -1
+      if (epoch < 0 || !knowsEpochs(connection)) owned.confirmedBy = connection
+      else asked.push({ topic: owned.topic, partition: owned.partition, epoch })
+    }
+    if (asked.length === 0) return null
+    let refused: Error | null = null
+    for (const answer of await epochEndsFrom(connection, asked)) {
+      const { errorCode, topic } = answer
+      const owned = this.#find(answer)
+      const last = owned && this.#lastReads.of(owned)
+      if (!owned || !last || owned.position === null) continue
+      // Where it may never say it, as without the permission, reading goes on without.
+      if (errorCode !== 0 && describeErrorCode(errorCode).retriable) {
+        refused = answerError(errorCode, topic)
+        continue
+      }
+      // One that knows of no such epoch is behind, which it says when it is asked for records, or its topic was made again.
+      const isKnown = errorCode === 0 && answer.epoch >= 0
+      const end = answer.epoch < last.leader.epoch ? Math.min(answer.end, last.leader.from) : answer.end
+      if (isKnown && end < last.to) {
+        const since = await this.#firstUnread(connection, owned)
+        if (this.#find(owned) !== owned || this.#lastReads.of(owned) !== last) continue
+        this.#beginAt(owned, Math.min(since ?? end, end))
+        if (owned.position === null) continue
+      }
+      owned.confirmedBy = connection
+    }
+    return refused
+  }
+
+  /** What was read from there on is gone. */
+  #beginAt(owned: OwnedPartition, from: number): void {
+    const { topic, partition, position } = owned
+    const to = Math.max(position!, this.#lastReads.of(owned)?.to ?? 0)
+    // Whoever learns of it may send it elsewhere at once.
+    owned.position = from
+    if (this.#parts.cutOff(topic, partition, from, to)) this.#lastReads.forget(owned)
+    else owned.position = null
   }
 
   /**
@@ -269,14 +331,12 @@ export class GroupFetch {
    */
   async #firstUnread(connection: BrokerConnection, owned: OwnedPartition): Promise<number | null> {
     const { topic, partition } = owned
-    const newestAt = this.#newestAt.get(keyOf(owned))
-    if (newestAt === undefined) return null
+    const newestAt = this.#lastReads.of(owned)?.newestAt ?? null
+    if (newestAt === null) return null
     const offset = await offsetFrom(connection, { topic, partition, at: newestAt + 1 })
     return offset < 0 ? null : offset
   }
 }
-
-const keyOf = ({ topic, partition }: TopicPartition): string => `${topic}/${partition}`
 
 /** How long a fetch may wait while partitions are paused, in ms: right after a pause, and once all pauses are long. */
 const whilePaused = { min: 50, max: 250 }

@@ -1,5 +1,5 @@
-// The requests that read: Fetch, version 11 of the Kafka protocol, and ListOffsets, version 2. Every broker since
-// Kafka 2.3 takes them.
+// The requests that read: Fetch, version 11 of the Kafka protocol, ListOffsets, version 2, and OffsetForLeaderEpoch,
+// version 3. Every broker since Kafka 2.3 takes them.
 import { answerError, type Api, type Throttling } from '../kafkajs-internals.ts'
 import type { BrokerConnection } from '../link/broker-connection.ts'
 import { decodeFetch, type FetchAnswer } from '../wire/fetch-answer.ts'
@@ -8,6 +8,7 @@ import { WireReader, int32, text } from '../wire/kafka-wire.ts'
 const since = 'Kafka 2.3'
 const fetchApi: Api = { apiKey: 1, apiName: 'Fetch', versions: [11, 11], since }
 const listOffsetsApi: Api = { apiKey: 2, apiName: 'ListOffsets', versions: [2, 2], since }
+const epochEndsApi: Api = { apiKey: 23, apiName: 'OffsetForLeaderEpoch', versions: [3, 3], since }
 
 /** Records of transactions that are open or aborted are left out. */
 const readCommitted = 1
@@ -164,4 +165,62 @@ function decodeListOffsets(payload: Buffer): Throttling & { offsets: OffsetAnswe
     })
   })
   return { offsets: offsets.flat(), throttleMs }
+}
+
+export interface EpochQuestion {
+  topic: string
+  partition: number
+  /** A leader's, as the batches say that were appended under it. */
+  epoch: number
+}
+
+/** What the leader has of an epoch. */
+export interface EpochEnd {
+  topic: string
+  partition: number
+  errorCode: number
+  /** The epoch, or the last one before it of which there is anything; -1 where it knows of none. */
+  epoch: number
+  /** Behind what was appended up to then. */
+  end: number
+}
+
+/** Of partitions that this broker leads: up to where their logs are what was read under those epochs (KIP-101, KIP-320). */
+export async function epochEndsFrom(
+  connection: BrokerConnection,
+  questions: readonly EpochQuestion[],
+): Promise<EpochEnd[]> {
+  const answer = await connection.ask(epochEndsApi, encodeEpochs(questions), decodeEpochEnds)
+  return answer.ends
+}
+
+/** Whether this broker, which may be none of Apache Kafka's, says where epochs end. */
+export const knowsEpochs = (connection: BrokerConnection): boolean =>
+  connection.versionOf(epochEndsApi) !== null
+
+function encodeEpochs(questions: readonly EpochQuestion[]): Buffer {
+  const byTopic = [...Map.groupBy(questions, ({ topic }) => topic)]
+  return Buffer.concat([
+    int32(noReplica),
+    int32(byTopic.length),
+    ...byTopic.flatMap(([topic, its]) => [
+      text(topic),
+      int32(its.length),
+      ...its.flatMap(({ partition, epoch }) => [int32(partition), int32(noEpoch), int32(epoch)]),
+    ]),
+  ])
+}
+
+function decodeEpochEnds(payload: Buffer): Throttling & { ends: EpochEnd[] } {
+  const answer = new WireReader(payload)
+  const throttleMs = answer.int32()
+  const ends = answer.list(() => {
+    const topic = answer.text()!
+    return answer.list((): EpochEnd => {
+      const [errorCode, partition, epoch] = [answer.int16(), answer.int32(), answer.int32()]
+      answer.pass(8)
+      return { topic, partition, errorCode, epoch, end: Number(payload.readBigInt64BE(answer.at - 8)) }
+    })
+  })
+  return { ends: ends.flat(), throttleMs }
 }

@@ -41,6 +41,14 @@ class RecordPlaces {
   }
 }
 
+/** Under which leader the last batches were appended. */
+export interface LeaderEpoch {
+  /** -1 for messages of the formats before Kafka 0.11. */
+  epoch: number
+  /** The first offset of those batches. */
+  from: number
+}
+
 /**
  * The records of one partition that a fetch brought, as they came: each is read when it is asked for. What waits is their
  * own bytes and three numbers a record, instead of some ten objects, which would all be copied by each collection of the
@@ -49,6 +57,7 @@ class RecordPlaces {
 export class RecordBatches implements FetchedRecords {
   /** The last offset that was read; beyond the last record where compaction, or a transaction, took what followed it. */
   readonly lastOffset: number
+  readonly leader: LeaderEpoch
   readonly bytes: number
   readonly #buffer: Buffer
   readonly #places: RecordPlaces
@@ -61,8 +70,10 @@ export class RecordBatches implements FetchedRecords {
     places: RecordPlaces,
     unreadable: readonly UnreadableBatch[],
     lastOffset: number,
+    leader: LeaderEpoch,
     isStampedByBroker: boolean,
   ) {
+    this.leader = leader
     this.#isStampedByBroker = isStampedByBroker
     this.#buffer = buffer
     this.#places = places
@@ -180,6 +191,7 @@ export function headersOf(record: BatchRecord | UnreadableBatch): IHeaders {
  * Where the fields of a record batch stand (Kafka protocol, RecordBatch, magic 2). Its length counts from behind itself.
  */
 const lengthAt = 8
+const leaderEpochAt = 12
 const magicAt = 16
 const attributesAt = 21
 const lastOffsetDeltaAt = 23
@@ -280,6 +292,7 @@ class Reading {
   readonly #unreadable: UnreadableBatch[] = []
   readonly #transactions: Transactions
   #lastOffset = -1
+  #leader: LeaderEpoch = { epoch: -1, from: 0 }
   /** Of all batches so far. */
   #isStampedByBroker = true
   /** Behind the last batch that was read. */
@@ -312,7 +325,7 @@ class Reading {
       ? onItsOwn(this.#bytes.subarray(0, this.#end))
       : Buffer.concat(this.#parts, this.#partsBytes)
     const [places, unreadable, stamped] = [this.#places, this.#unreadable, this.#isStampedByBroker]
-    return new RecordBatches(buffer, places, unreadable, this.#lastOffset, stamped)
+    return new RecordBatches(buffer, places, unreadable, this.#lastOffset, this.#leader, stamped)
   }
 
   /** Reads the batch there; false where it must wait for the next fetch. */
@@ -351,6 +364,8 @@ class Reading {
         this.#setAside(batch, error)
       }
     }
+    const epoch = bytes.readInt32BE(at + leaderEpochAt)
+    if (epoch !== this.#leader.epoch) this.#leader = { epoch, from: firstOffset }
     this.#passed(readTo, next)
     return true
   }
@@ -419,6 +434,7 @@ class Reading {
   /** A message of the formats before Kafka 0.11, which old brokers still hold: its records are written in the new one. */
   async #readMessage(at: number, next: number, allowance: UnpackAllowance): Promise<boolean> {
     this.#isStampedByBroker = false
+    this.#leader = { epoch: -1, from: 0 }
     const message = this.#bytes.subarray(at, next)
     const { lastOffset, codec, timestamp } = messageHead(message)
     if (lastOffset < this.#from) {
