@@ -42,3 +42,62 @@ export class Kept<T> {
     return value
   }
 }
+
+export interface LookTimes {
+  /** For how long what was found is good enough, from the end of its look on, in ms. */
+  freshMs: number
+  /** Nobody waits longer for a look, from its begin on, in ms. */
+  maxWaitMs: number
+}
+
+/**
+ * What a look at Kafka finds, kept for a while: one look at a time, whoever asks. A look may take half a minute, where a
+ * coordinator or a leader moves, and no page waits that long.
+ */
+export class KeptLook<T> {
+  readonly #look: () => Promise<T>
+  readonly #times: LookTimes
+  readonly #now: () => number
+  /** The look in progress, as those who ask wait for it. */
+  #looking: Promise<T | null> | null = null
+  #newest: { at: number; found: T } | null = null
+
+  /** @param look where it rejects, nothing was found @param now epoch ms */
+  constructor(look: () => Promise<T>, times: LookTimes, now: () => number) {
+    this.#look = look
+    this.#times = times
+    this.#now = now
+  }
+
+  /** What was found last, however long ago; null before. */
+  get newest(): T | null {
+    return this.#newest && this.#newest.found
+  }
+
+  /** Null where nothing was found, or not soon enough. Never rejects. */
+  async get(): Promise<T | null> {
+    const age = this.#newest === null ? Infinity : this.#now() - this.#newest.at
+    // Below 0 the clock was set back.
+    if (age >= 0 && age <= this.#times.freshMs) return this.newest
+    return (this.#looking ??= this.#lookOnce())
+  }
+
+  /** Resolves at the end of the look, or to null once that has taken too long. */
+  #lookOnce(): Promise<T | null> {
+    const { promise, resolve } = Promise.withResolvers<T | null>()
+    const timer = setTimeout(resolve, this.#times.maxWaitMs, null)
+    const ended = (found: T | null) => {
+      clearTimeout(timer)
+      this.#looking = null
+      resolve(found)
+    }
+    this.#look().then(
+      (found) => {
+        this.#newest = { at: this.#now(), found }
+        ended(found)
+      },
+      () => ended(null),
+    )
+    return promise
+  }
+}

@@ -5,6 +5,8 @@ import type { Acknowledgement } from '../../src/core/problems/acknowledgement.ts
 import type { HeartbeatPartition } from '../../src/core/ledger/heartbeat.ts'
 import type { Health } from '../../src/core/statistics/health.ts'
 import type { SeenProcess } from '../../src/core/statistics/rollup-fold.ts'
+import type { Deletions } from '../../src/operators/deletions/deletions.ts'
+import { problemInput } from '../../src/operators/problems/facts.ts'
 import {
   causesOf,
   headlineOf,
@@ -18,6 +20,7 @@ import {
   readingOf,
   unreadPartitions,
 } from '../../src/operators/statistics/processes.ts'
+import { servicesOfTwo } from '../support/services-of-two.ts'
 
 const now = 1_000_000_000
 const minute = 60_000
@@ -281,4 +284,20 @@ test('a partition is read by nobody once its reader is gone and no other has sai
   assert.deepEqual(of(process(now, [], { roles: ['collector'] })).reading, 'no_forwarder')
   assert.equal(readingOf([live], { callsTopic: 'calls', asOf: null, now }), 'unknown')
   assert.equal(readingOf([live], { callsTopic: 'calls', asOf: now - 61_000, now }), 'unknown')
+})
+
+test('an interrupted deletion stays a problem, and keeps nobody waiting, while the list of deletions cannot be read', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let clock = now
+  let made = Promise.resolve([{ requestId: 'd-1', state: 'interrupted' }])
+  const deletions = { list: () => made } as unknown as Deletions
+  const services = { ...servicesOfTwo().services, deletions, now: () => clock }
+  const interrupted = async () => {
+    const { input } = await problemInput(services, ['deletion'])
+    return input.deletions.map(({ requestId }) => requestId)
+  }
+  assert.deepEqual(await interrupted(), ['d-1'])
+  clock += minute + 1
+  made = Promise.withResolvers<never>().promise
+  assert.deepEqual([await interrupted(), await interrupted()], [['d-1'], ['d-1']])
 })

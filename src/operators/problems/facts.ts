@@ -6,6 +6,7 @@ import { spanMs, type RollupCounts } from '../../core/statistics/rollup.ts'
 import { collectedFiguresOf, deliveryCountsOf } from '../../core/statistics/views.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import type { DeletionSummary, Deletions } from '../deletions/deletions.ts'
+import { KeptLook } from '../kept.ts'
 import type { ConsoleServices } from '../services.ts'
 import { standingsOf, type Standing } from '../statistics/overview.ts'
 import {
@@ -47,7 +48,7 @@ export async function problemInput(
   const [store, audits, deletions] = await Promise.all([
     services.statistics(),
     services.audits(),
-    isWanted('deletion') ? unfinishedDeletions(services.deletions, services.now()) : [],
+    isWanted('deletion') ? unfinishedDeletions(services.deletions, services.now) : [],
   ])
   const now = services.now()
   const { state } = settings
@@ -198,20 +199,20 @@ function paceOf(store: StatisticsStore, now: number): number {
   return minutes.reduce((sum, { counts }) => sum + (counts.planned ?? 0), 0) / (paceMs / 1_000)
 }
 
-/** How old the list of deletions may be, in ms: making it reads a topic. */
-const listedMs = 60_000
-const lists = new WeakMap<Deletions, { at: number; list: Promise<DeletionSummary[]> }>()
+/** Making the list of deletions reads a topic. */
+const listTimes = { freshMs: 60_000, maxWaitMs: 5_000 }
+const lists = new WeakMap<Deletions, KeptLook<DeletionSummary[]>>()
 
 /** Those that were interrupted; of a list that may be a minute old. None while it cannot be read: that is raised by itself. */
-async function unfinishedDeletions(deletions: Deletions, now: number): Promise<DeletionSummary[]> {
-  const known = lists.get(deletions)
-  if (!known || now - known.at > listedMs) {
-    const list = deletions.list().catch(() => [])
-    lists.set(deletions, { at: now, list })
-    // What is known is good enough until there is a newer one.
-    if (known) return unfinished(await known.list)
+async function unfinishedDeletions(deletions: Deletions, now: () => number): Promise<DeletionSummary[]> {
+  let list = lists.get(deletions)
+  if (!list) {
+    list = new KeptLook(() => deletions.list().catch(() => []), listTimes, now)
+    lists.set(deletions, list)
   }
-  return unfinished(await lists.get(deletions)!.list)
+  const made = list.get()
+  // What is known is good enough until there is a newer one.
+  return unfinished(list.newest ?? (await made) ?? [])
 }
 
 const unfinished = (all: readonly DeletionSummary[]): DeletionSummary[] =>

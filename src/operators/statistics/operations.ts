@@ -274,7 +274,9 @@ const pipelineSchema = z
       'What came in less what became of it: an audit names the offsets. Null: not known, or not sure while retries move.',
     ),
   })
-  .describe('Each step counted by itself. Null: what waits could not be counted, as there is too much of it.')
+  .describe(
+    'Each step counted by itself. Null: what waits could not be counted, as there is too much of it or Kafka does not answer in time.',
+  )
 
 export const destinationStatsSchema = z
   .object({

@@ -1,5 +1,6 @@
 import type { callTypes } from '../../core/call/analytics-call.ts'
 import { SureCount } from '../../core/statistics/pipeline.ts'
+import { KeptLook } from '../kept.ts'
 
 /** Deliveries, by destination. */
 export type WaitingCounts = ReadonlyMap<string, number>
@@ -31,29 +32,26 @@ export interface WaitingReader {
 
 /** Records that are read for it at most: what waits of more is not counted. */
 export const maxWaitingRead = 20_000
-/** How old a count may be, in ms. */
-const freshMs = 10_000
+const countTimes = { freshMs: 10_000, maxWaitMs: 5_000 }
 /** Periods of destinations, and of what limited tokens see, that are watched at once: the last ones asked for. */
 export const maxWatched = 1_000
 
-/** Counts what waits in retry tiers, no more often than every ten seconds, whoever asks. */
+/** Counts what waits in retry tiers, ten seconds after the last count at the earliest, whoever asks. */
 export class WaitingInTiers {
   readonly #reader: WaitingReader
   readonly #now: () => number
   readonly #sure = new Map<string, SureCount>()
-  #newest: { at: number; counts: Promise<WaitingCounts | null> } | null = null
+  readonly #counts: KeptLook<WaitingCounts | null>
 
   constructor(reader: WaitingReader, now: () => number) {
     this.#reader = reader
     this.#now = now
+    this.#counts = new KeptLook(() => reader.count(), countTimes, now)
   }
 
-  /** Null where there is too much of it to read, or Kafka does not answer. */
+  /** Null where there is too much of it to read, or Kafka does not answer, or not within five seconds. */
   counts(): Promise<WaitingCounts | null> {
-    const now = this.#now()
-    if (!this.#newest || now - this.#newest.at > freshMs)
-      this.#newest = { at: now, counts: this.#reader.count() }
-    return this.#newest.counts
+    return this.#counts.get()
   }
 
   /** What waits for a destination. Throws `kafka_unavailable`. */
