@@ -6,6 +6,7 @@ import { alertKindNames, alertKinds, type AlertKind } from '../../core/operation
 import { mailAlertsIn, maxMailAlerts, type MailAlert } from '../../core/operational/mail-alerts.ts'
 import type { Destination } from '../../core/settings/settings.ts'
 import { templateSecretFaults } from '../../core/settings/template-secrets.ts'
+import { Unrenderable } from '../../core/shape/text-template.ts'
 import { RequestRefused } from '../check.ts'
 import { creationOf, decided, destinationCreate } from '../destinations/operations.ts'
 import { operation, type Operation } from '../operation.ts'
@@ -307,7 +308,10 @@ function drafted(kind: keyof typeof alertKinds, rest: AlertGiven, services: Cons
 
 async function posted(destination: Destination, { sendSample, now }: ConsoleServices) {
   const call = testCall(now(), `test-${randomUUID()}`)
-  const results = await sendSample(destination, { call })
+  const results = await sendSample(destination, { call }).catch((error: unknown) => {
+    if (!(error instanceof Unrenderable)) throw error
+    throw wrong('id', `no request can be made of the test message: ${error.message}`)
+  })
   return results.map(sampleView).map(({ url, outcome, status, detail, response }) => ({
     to: hostOf(url),
     succeeded: outcome === 'success',

@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createSecrets } from '../../../src/adapters/secrets.ts'
+import { sendSample } from '../../../src/adapters/webhook/sample-call.ts'
 import type { Config } from '../../../src/config/config.ts'
 import { deliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
+import type { WebhookTransport } from '../../../src/forwarder/send/webhook-transport.ts'
+import { alertOperations } from '../../../src/operators/alerts/operations.ts'
+import { answerOf } from '../../../src/operators/check.ts'
 import { startConsole } from '../../support/consoles.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
 import { eventsAreRead } from '../../support/deployment/events-lease.ts'
 import { fastTimes } from '../../support/deployment/operational-events.ts'
 import { mailLogin, startMailServer } from '../../support/mail-server.ts'
 import { startReceiver } from '../../support/receivers.ts'
+import { now, servicesOfTwo } from '../../support/services-of-two.ts'
 import { until } from '../../support/until.ts'
 
 type Answers = { succeeded: boolean; answers: { to: string; status: number | null; answer: string }[] }
@@ -214,3 +220,24 @@ test('alerts by mail are made, tested, changed and removed, each with its own ad
 
 const waitingMails = async (console: { ok(status: number, method: string, path: string): Promise<object> }) =>
   ((await console.ok(200, 'GET', '/alerts')) as { mail: { waiting: number } }).mail.waiting
+
+test('a test that a destination’s URL has a hole for, and the message no value, is refused and says so', async () => {
+  const { services } = servicesOfTwo([
+    {
+      ...{ type: 'create_destination', id: 'ops', name: 'Ops', sourceIds: ['postrider'], headers: [] },
+      ...{ urls: ['https://ops.example/${call.properties.urlId}'], sharedSecret: null, enabled: true },
+    },
+  ])
+  const parts = { transport: {} as WebhookTransport, secrets: createSecrets([]), now }
+  const { handle } = alertOperations.find(({ id }) => id === 'testAlert')!
+  const refused = await handle({ body: { id: 'ops' } } as Parameters<typeof handle>[0], {
+    ...services,
+    sendSample: (destination, terms) => sendSample(destination, parts, terms),
+  }).catch(answerOf)
+  const message =
+    'no request can be made of the test message: call.properties.urlId: the call has no such value, and the URL needs one'
+  assert.deepEqual(refused, {
+    status: 400,
+    body: { code: 'invalid_request', message: `id: ${message}`, fields: [{ field: 'id', message }] },
+  })
+})
