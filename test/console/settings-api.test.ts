@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
+import { RequestRefused } from '../../src/operators/check.ts'
+import { checkTag, tagOf } from '../../src/operators/schemas.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
 import { adminToken, startConsole } from '../support/consoles.ts'
@@ -445,4 +447,15 @@ test('a sample call reports each URL, and a change through the API takes effect 
     return moved.requests.length > 0
   }, 30_000)
   await forwarder.stop()
+})
+
+test('a version is known again though what compressed the answer has changed its tag', () => {
+  const [thing, other] = [{ id: 'shop' }, { id: 'web' }]
+  const tag = tagOf(thing)
+  const tags = [tag, `W/${tag}`, tag.replace(/"$/, '-gzip"'), `${tagOf(other)}, W/${tag}`, '*']
+  for (const given of tags) {
+    checkTag(given, thing)
+    if (given !== '*') assert.throws(() => checkTag(given, { id: 'new' }), RequestRefused, given)
+  }
+  assert.throws(() => checkTag('""', thing), RequestRefused)
 })
