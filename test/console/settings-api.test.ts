@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { RequestRefused } from '../../src/operators/check.ts'
+import { answerOf, RequestRefused } from '../../src/operators/check.ts'
+import { pauseOperations } from '../../src/operators/destinations/operations.ts'
+import type { ApiAnswer } from '../../src/operators/operation.ts'
 import { checkTag, tagOf } from '../../src/operators/schemas.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
 import { adminToken, startConsole } from '../support/consoles.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { someCall } from '../support/calls/calls.ts'
+import { now, servicesOfTwo } from '../support/services-of-two.ts'
 
 interface Fields {
   fields: { field: string; message: string }[]
@@ -458,4 +461,16 @@ test('a version is known again though what compressed the answer has changed its
     if (given !== '*') assert.throws(() => checkTag(given, { id: 'new' }), RequestRefused, given)
   }
   assert.throws(() => checkTag('""', thing), RequestRefused)
+})
+
+test('a pause that is too long is refused by the field that was given', async () => {
+  const { services } = servicesOfTwo()
+  const { handle } = pauseOperations.find(({ id }) => id === 'pauseDestination')!
+  const until = new Date(now + 400 * 86_400_000).toISOString()
+  for (const [field, value] of Object.entries({ for: '400d', until })) {
+    const request = { params: { id: 'crm' }, body: { [field]: value }, ifMatch: null }
+    const refused = await handle(request as unknown as Parameters<typeof handle>[0], services).catch(answerOf)
+    const { status, body } = refused as ApiAnswer
+    assert.deepEqual([status, fieldsOf(body as Record<string, unknown>)], [400, [field]])
+  }
 })

@@ -501,7 +501,9 @@ export const pauseOperations: Operation[] = [
         at,
         until: endOf(body, at),
       } as const
-      return change(command, ifMatch, services)
+      return change(command, ifMatch, services).catch((error: unknown) => {
+        throw body.for === undefined ? error : asGiven(error)
+      })
     },
   }),
   operation({
@@ -539,6 +541,14 @@ async function change(
     body: destinationKind.view(found, state, await shownFacts([found], services)),
   }
 }
+
+/** With the end of a pause called as it was given. */
+const asGiven = (error: unknown): unknown =>
+  error instanceof SettingsRefused
+    ? new SettingsRefused(
+        error.faults.map((each) => (each.field === 'until' ? { ...each, field: 'for' } : each)),
+      )
+    : error
 
 /** In epoch ms; null for a pause without an end. */
 function endOf({ for: lasts, until }: z.output<typeof pauseBody>, at: number): number | null {
