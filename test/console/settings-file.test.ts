@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createSecrets } from '../../src/adapters/secrets.ts'
@@ -17,6 +18,7 @@ import {
 } from '../../src/operators/settings/file-schema.ts'
 import { applySettings, type ApplyOptions, exportedSettings } from '../../src/operators/settings/file.ts'
 import { SettingsRefused, type SettingsWriter } from '../../src/operators/settings/writer.ts'
+import { selfSigned } from '../support/secured/certificates.ts'
 
 const secrets = createSecrets([Buffer.alloc(32, 7)])
 
@@ -295,5 +297,30 @@ test('a secret is written only where its text is another one; a file can rotate 
   assert.deepEqual(
     settings.state.destinations.get('crm')!.urls[0]!.headers.map(({ name }) => name),
     ['x-b'],
+  )
+})
+
+test('a certificate that is there already, and has expired since, does not hold up a file', async () => {
+  const { cert, key } = await selfSigned()
+  const expired = new X509Certificate(cert).validToDate.getTime()
+  const settings = new MemorySettings()
+  const destination = { ...crm, clientCert: '${CERT}', clientKey: '${KEY}', ca: '${CA}' }
+  const applyAt = (now: number, name: string, id = 'crm') =>
+    applySettings(
+      settingsFile.parse({ sources: [{ ...shop, name }], destinations: [{ ...destination, id }] }),
+      new Map(Object.entries({ CERT: cert, KEY: key, CA: cert })),
+      { dryRun: false, prune: false },
+      { settings: settings as unknown as SettingsWriter, secrets, schemaRefusal, now: () => now },
+    )
+  await applyAt(expired - 1, 'Shop')
+  const { changed } = await applyAt(expired, 'Other')
+  assert.deepEqual(
+    changed.map(({ kind, id }) => [kind, id]),
+    [['source', 'shop']],
+  )
+  const faults = await faultsOf(applyAt(expired, 'Other', 'new'))
+  assert.deepEqual(
+    faults.map(([field]) => field),
+    ['destinations.0.clientCert', 'destinations.0.ca'],
   )
 })

@@ -101,8 +101,11 @@ const variableOf = (text: string): string => text.slice(2, -1)
 /** What variables hold; null for one that is not set. */
 export interface GivenVariables {
   secret(variable: string): WantedSecret['given']
-  /** Of a destination, whose place in the file that is. */
-  login(names: { [N in LoginName]?: string }, place: string): Record<LoginName, WantedSecret['given']>
+  /** Of this destination, whose place in the file that is. */
+  login(
+    names: { [N in LoginName]?: string },
+    of: { id: string; place: string },
+  ): Record<LoginName, WantedSecret['given']>
 }
 
 export function wantedSettings(file: SettingsFile, given: GivenVariables): WantedSettings {
@@ -116,7 +119,7 @@ export function wantedSettings(file: SettingsFile, given: GivenVariables): Wante
       return text ? [[name, variableOf(text)] as const] : []
     })
     const names: { [N in LoginName]?: string } = Object.fromEntries(texts)
-    const found = given.login(names, place)
+    const found = given.login(names, { id: destination.id, place })
     return Object.fromEntries(
       loginNames.map((name) => [name, names[name] ? { variable: names[name], given: found[name] } : null]),
     ) as WantedDestination['login']

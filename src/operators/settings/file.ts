@@ -94,9 +94,13 @@ export async function applySettings(
       const text = variables.get(variable)
       return text === undefined ? null : givenSecret(text, secrets, sealer)
     },
-    login(names, place) {
+    login(names, { id, place }) {
       const texts = eachLogin((name) => names[name] && variables.get(names[name]))
-      const read = readLogin(texts, now())
+      const there = state.destinations.get(id)?.login
+      const read = readLogin(texts, now(), (name, text) => {
+        const sealed = there?.[name]
+        return Boolean(sealed) && givenSecret(text, secrets, sealer).equals(sealed!)
+      })
       for (const { code, field, message } of read.faults)
         loginFaults.push({ code, field: `${place}.${field}`, message })
       return eachLogin((name) => {

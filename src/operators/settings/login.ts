@@ -17,8 +17,16 @@ export interface ReadLogin {
   faults: Fault[]
 }
 
-/** Looks at all that is given: each for itself, and whether the key is that of the certificate. `now` is in epoch ms. */
-export function readLogin(given: GivenLogin, now: number): ReadLogin {
+/**
+ * Looks at all that is given: each for itself, and whether the key is that of the certificate. `now` is in epoch ms.
+ *
+ * @param isThere what is there already may have expired since
+ */
+export function readLogin(
+  given: GivenLogin,
+  now: number,
+  isThere: (name: LoginName, text: string) => boolean = () => false,
+): ReadLogin {
   const read: ReadLogin = { texts: {}, certificates: {}, faults: [] }
   const pems: { [N in LoginName]?: PemCertificates } = {}
   for (const name of loginNames) {
@@ -26,7 +34,8 @@ export function readLogin(given: GivenLogin, now: number): ReadLogin {
     read.texts[name] = text
     if (typeof text !== 'string') continue
     if (name === 'oauthClientSecret') continue
-    const found = name === 'clientKey' ? keyOf(text) : certificatesOf(text, now)
+    const found =
+      name === 'clientKey' ? keyOf(text) : certificatesOf(text, now, (found) => isThere(name, found))
     if (typeof found === 'string') {
       read.faults.push(fault('usage', name, `the ${loginLabels[name]} ${found}`))
       continue
@@ -65,14 +74,14 @@ type Found = (PemCertificates | { text: string; certificates: null }) | string
 const keyOf = (text: string): Found =>
   tooLong(text) ?? keyFault(text) ?? { text: `${text.trim()}\n`, certificates: null }
 
-function certificatesOf(text: string, now: number): Found {
+function certificatesOf(text: string, now: number, isThere: (text: string) => boolean): Found {
   const found = tooLong(text) ?? certificatesIn(text)
   if (typeof found === 'string') return found
   const { certificates } = found
   if (certificates.length > maxCertificates)
     return `holds ${certificates.length} certificates, at most ${maxCertificates} are allowed`
   const expired = certificates.find(({ validToDate }) => validToDate.getTime() <= now)
-  return expired === undefined
+  return expired === undefined || isThere(found.text)
     ? found
     : `has expired: that of ${nameText(expired.subject)} ended ${expired.validToDate.toISOString()}`
 }
