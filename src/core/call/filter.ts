@@ -26,17 +26,24 @@ export interface LeftOut {
 }
 
 /**
- * Null where everything is sent. A `delete` is always sent: a receiver that holds anything of a user must learn
- * that the user is to be forgotten, whatever it was chosen to get. Throws for an expression that does not compile, which
- * no command would have written.
+ * A filter of null: everything is sent. A `delete` is always sent: a receiver that holds anything of a user must learn
+ * that the user is to be forgotten, whatever it was chosen to get. The fault is that of a condition that does not compile,
+ * as one of an earlier version may: the filter is without it, and the destination cannot be set up.
  */
-export function callFilter({ types, events, consent, where }: DestinationOptions): CallFilter | null {
+export function callFilter({ types, events, consent, where }: DestinationOptions): {
+  filter: CallFilter | null
+  fault: string | null
+} {
   const names = namesFilter(types, events)
-  if (where === null) return names === null && consent === null ? null : { names, consent, where: null }
-  const { expression, fault } = compileExpression(where)
-  if (fault !== null) throw new Error(`its condition cannot be used: ${fault}`)
-  return { names, consent, where: expression }
+  const { expression, fault } = where === null ? noCondition : compileExpression(where)
+  const isEmpty = names === null && consent === null && expression === null
+  return {
+    filter: isEmpty ? null : { names, consent, where: expression },
+    fault: fault === null ? null : `its condition cannot be used: ${fault}`,
+  }
 }
+
+const noCondition = { expression: null, fault: null }
 
 function namesFilter(
   types: readonly CallType[] | null,

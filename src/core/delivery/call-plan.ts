@@ -4,7 +4,6 @@ import { allowsWebhooks } from '../call/check-call.ts'
 import { callFilter, leftOutBy } from '../call/filter.ts'
 import { CallValues, type ReadableCall } from '../expression/call-values.ts'
 import type { NotPlannedReason, PlannedDestination } from '../ledger/delivery-event.ts'
-import type { DestinationOptions } from '../settings/destination-options.ts'
 import type { Destination, SettingsState } from '../settings/settings.ts'
 import { deliveryIdSuffix } from './delivery.ts'
 
@@ -47,19 +46,11 @@ function reasonAgainst(
   if (!isSourceEnabled) return 'source_disabled'
   if (!enabled) return 'destination_disabled'
   if (!allowed) return 'integrations'
-  const filter = filterOf(options)
+  // Where its condition cannot be used, it is planned for without, and deferred.
+  const { filter } = callFilter(options)
   return filter === null || type === 'unknown'
     ? null
     : (leftOutBy(filter, type, event, values)?.reason ?? null)
-}
-
-/** A destination that cannot be set up is planned for, and its deliveries are deferred. */
-function filterOf(options: DestinationOptions): ReturnType<typeof callFilter> {
-  try {
-    return callFilter(options)
-  } catch {
-    return null
-  }
 }
 
 /** Null stands for any of the destination's URLs. */

@@ -252,14 +252,16 @@ export class Routing {
     const { id, options } = destination
     const opened: EndpointClient[] = []
     try {
-      // Also where nothing can be sent: what waits meanwhile is rendered.
+      // Also where nothing can be sent: what comes meanwhile is chosen by it, and what waits is rendered.
+      const { filter, fault } = callFilter(options)
+      for (const runtime of runtimes) runtime.filter = filter
       for (const runtime of runtimes) runtime.shapeBy(destination)
+      if (fault !== null) throw new Error(fault)
       const { secrets, templateSecrets, targets } = setUp(destination, this.#parts.openSecret)
       for (const { shape } of runtimes)
         for (const name of shape.secrets)
           if (!templateSecrets.has(name))
             throw new Error(`its body names secret.${name}, and it has none such`)
-      const filter = callFilter(options)
       const clients = new Map<string, OpenTarget>()
       for (const [urlId, webhook] of targets) {
         const present = this.#endpoints.get(endpointKey(id, urlId))?.target
@@ -273,7 +275,6 @@ export class Routing {
       }
       for (const runtime of runtimes) {
         runtime.setSecrets(secrets, options.standardWebhooks, templateSecrets)
-        runtime.filter = filter
         runtime.passesTraceContext = options.traceContext
       }
       this.#failures.delete(id)

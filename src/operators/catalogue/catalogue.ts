@@ -57,7 +57,7 @@ export async function asyncApiOf(
   catalogue: EventCatalogue,
   options: FactsOptions,
 ): Promise<DocumentObject> {
-  const names = callFilter(chosen)?.names ?? null
+  const names = callFilter(chosen).filter?.names ?? null
   // A `delete` has a message of its own.
   const isSent = ({ type, name }: EventKey) => type !== 'delete' && (names === null || names(type, name))
   const { events, knownSince } = await catalogue.wholeEventsOf([...new Set(sourceIds)], isSent, options)

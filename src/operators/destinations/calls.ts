@@ -60,7 +60,7 @@ export function leftOutOf({
   options,
 }: Pick<Destination, 'sourceIds' | 'options'>): (call: AnalyticsCall) => LeftOut['reason'] | 'other' | null {
   const sources = new Set(sourceIds)
-  const filter = callFilter(options)
+  const { filter } = callFilter(options)
   return (call) => {
     if (!sources.has(call.sourceId) || !allowsWebhooks(call)) return 'other'
     if (filter === null) return null

@@ -42,6 +42,7 @@ test('a call is planned for each destination of its source, and for each URL if 
     [source()],
     [
       destination('crm'),
+      destination('broken-ids', { where: 'call.', types: ['identify'] }),
       destination('all', { deliverTo: 'every' }),
       destination('ids', { types: ['identify'] }),
       destination('orders', { events: ['Order Completed'] }),
@@ -54,6 +55,7 @@ test('a call is planned for each destination of its source, and for each URL if 
   const call = someCall()
   assert.deepEqual(planned(planCall(call, state)), [
     'm-1:crm',
+    'broken-ids not_chosen',
     'm-1:all:u1',
     'm-1:all:u2',
     'ids not_chosen',

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { leftOutBy } from '../../../src/core/call/filter.ts'
+import { CallValues } from '../../../src/core/expression/call-values.ts'
 import { builtInSourceId } from '../../../src/core/call/built-in-source.ts'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
 import { Unrenderable } from '../../../src/core/shape/text-template.ts'
@@ -55,7 +57,10 @@ const newRouting = (): Routing =>
         watch() {},
       },
     },
-    openSecret: () => '',
+    openSecret({ keyId }) {
+      if (keyId === 'lost') throw new Error('there is no such key')
+      return ''
+    },
     policy: somePolicy,
     order: noOrder,
     limitOf: () => null,
@@ -75,6 +80,7 @@ const change = fc.oneof(
     enabled: fc.boolean(),
     isPaused: fc.boolean(),
     isFiltered: fc.boolean(),
+    isOpenable: fc.boolean(),
     deliverTo: fc.constantFrom('any' as const, 'every' as const),
     urls: fc.integer({ min: 1, max: 2 }),
   }),
@@ -101,10 +107,11 @@ function after(
     const { source: id, enabled } = its
     return { ...state, sources: new Map(state.sources).set(id, someSource(id, { enabled })) }
   }
-  const { destination: id, enabled, isPaused, isFiltered, deliverTo, urls } = its
+  const { destination: id, enabled, isPaused, isFiltered, isOpenable, deliverTo, urls } = its
+  const sealed = { keyId: isOpenable ? 'ours' : 'lost', iv: '', ciphertext: '', tag: '', fingerprint: '' }
   const destination: Destination = {
     ...{ id, name: id, type: 'Webhooks', enabled, sourceIds: its.sourceIds },
-    ...{ sharedSecret: null, earlierSecret: null, login: noLogin, templateSecrets: [], endedPauses: [] },
+    ...{ sharedSecret: sealed, earlierSecret: null, login: noLogin, templateSecrets: [], endedPauses: [] },
     urls: Array.from({ length: urls }, (_, index) => ({
       ...{ id: `u${index}`, url: `http://127.0.0.1/${id}/${index}`, headers: [], goneAt: null },
     })),
@@ -118,8 +125,12 @@ function shown(routing: Routing) {
   return [...sourceIds, 'nobody'].map((id) => {
     const route = routing.route(id)
     if (!route) return null
-    const names = (runtimes: typeof route.destinations) => runtimes.map((one) => `${one.id}/${one.urlId}`)
-    return { ...route, destinations: names(route.destinations), held: names(route.held) }
+    const names = (runtimes: typeof route.destinations) =>
+      runtimes.map((one) => [one.id, one.urlId, one.filter?.names?.('identify', null) ?? null])
+    return {
+      ...{ ...route, destinations: names(route.destinations), held: names(route.held) },
+      failures: [...routing.failures()].sort(),
+    }
   })
 }
 
@@ -140,12 +151,45 @@ test('property: however the settings came about, routes are those of a forwarder
   )
 })
 
+test('what a destination chose leaves calls out also while it cannot be set up', () => {
+  const given = { destination: 'crm', sourceIds: ['shop'], enabled: true, isPaused: false, urls: 1 }
+  const state = (isOpenable: boolean, options: Partial<Destination['options']>) => {
+    const made = after(empty, { ...given, isFiltered: false, isOpenable, deliverTo: 'any' })
+    const crm = made.destinations.get('crm')!
+    const its = { ...crm, options: { ...crm.options, ...options } }
+    const sources = new Map([['shop', someSource('shop')]])
+    return { ...made, sources, destinations: new Map([['crm', its]]) }
+  }
+  const denied = someCall({ context: '{"consent":{"categoryPreferences":{"ads":false}}}' })
+  const reasonAt = (routing: Routing) => {
+    assert.equal([...routing.failures()].length, 1)
+    assert(routing.route('shop')!.filtered)
+    const { filter } = routing.destination('crm')!
+    return filter && leftOutBy(filter, 'track', denied.event, () => new CallValues(denied))?.reason
+  }
+  // From its start on, and after a change; a condition of an earlier version takes nothing else with it.
+  for (const where of ['true', null]) {
+    const routing = newRouting()
+    routing.apply(state(false, { consent: ['ads'], where }))
+    assert.equal(reasonAt(routing), 'no_consent')
+    routing.apply(state(true, {}))
+    routing.apply(state(false, { types: ['identify'], where }))
+    assert.equal(reasonAt(routing), 'not_chosen')
+  }
+  const routing = newRouting()
+  routing.apply(state(true, { consent: ['ads'], where: "call.event == b'Order'" }))
+  assert.equal(reasonAt(routing), 'no_consent')
+})
+
 test('what is rendered for one URL needs nothing of another, also once the destination delivers to any', () => {
   const routing = newRouting()
   const [plain, filled] = ['http://127.0.0.1/', 'http://127.0.0.1/${call.anonymousId}']
   const isRendered = (urlId?: string) =>
     !(routing.destination('crm')!.render(someCall(), 'm-1:crm', urlId) instanceof Unrenderable)
-  const given = { destination: 'crm', sourceIds: [], enabled: true, isPaused: false, isFiltered: false }
+  const given = {
+    ...{ destination: 'crm', sourceIds: [], enabled: true },
+    ...{ isPaused: false, isFiltered: false, isOpenable: true },
+  }
   const apply = (deliverTo: 'any' | 'every', urls: string[]) => {
     const state = after(empty, { ...given, deliverTo, urls: urls.length })
     const crm = state.destinations.get('crm')!
