@@ -69,9 +69,10 @@ test('one sync is open at a time, and only the open one can be finished', () => 
   })
 })
 
-test('no sync begins if its calls would be skipped or its computation does not exist', () => {
-  const disabled = after(shop, vip, { type: 'disable_source', id: 'shop' })
-  assert.deepEqual(faultsOf(start, disabled), ['conflict sourceId'])
+test('no sync begins or ends if its calls would be skipped, or begins if its computation does not exist', () => {
+  const disable = { type: 'disable_source', id: 'shop' } as const
+  assert.deepEqual(faultsOf(start, after(shop, vip, disable)), ['conflict sourceId'])
+  assert.deepEqual(faultsOf(finish, after(shop, vip, start, disable)), ['conflict sourceId'])
   assert.deepEqual(faultsOf({ ...start, kind: 'trait' }, after(shop, vip)), ['not_found id'])
   const deleted = after(shop, vip, { type: 'delete_computation', kind: 'audience', id: 'vip' })
   assert.deepEqual(faultsOf(start, deleted), ['not_found id'])

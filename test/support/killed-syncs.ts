@@ -51,7 +51,12 @@ export class Topics {
 class Killed extends Error {}
 
 /** A process that is killed before its effect number `effects`, with a view of its own that it rebuilds. */
-function processOn(topics: Topics, effects: number, unflushed: Unflushed): SyncPorts & { close(): void } {
+function processOn(
+  topics: Topics,
+  effects: number,
+  unflushed: Unflushed,
+  beforeFlush: () => void,
+): SyncPorts & { close(): void } {
   let [left, waiting] = [effects, [] as AnalyticsCall[]]
   const effect = () => {
     if (left-- <= 0) throw new Killed()
@@ -109,6 +114,7 @@ function processOn(topics: Topics, effects: number, unflushed: Unflushed): SyncP
         }
       },
       async flushCalls() {
+        beforeFlush()
         effect()
         topics.calls.push(...waiting)
         waiting = []
@@ -129,14 +135,22 @@ export interface Work {
   /** How many effects it has until it is killed; none: it comes to its end. */
   effects?: number
   unflushed?: Unflushed
+  beforeFlush?: () => void
 }
 
 /** Whether it came to its end. */
 export async function work(
   topics: Topics,
-  { kind = 'audience', mode = 'full', batches = [], effects = Infinity, unflushed = 'arrived' }: Work,
+  {
+    kind = 'audience',
+    mode = 'full',
+    batches = [],
+    effects = Infinity,
+    unflushed = 'arrived',
+    beforeFlush = () => {},
+  }: Work,
 ): Promise<boolean> {
-  const ports = processOn(topics, effects, unflushed)
+  const ports = processOn(topics, effects, unflushed, beforeFlush)
   const id = kind === 'audience' ? 'vip' : 'ltv'
   const list = async function* () {
     for (const batch of batches) yield { ...batch, list: null, line: 0 }

@@ -18,6 +18,9 @@ export function decideComputation(command: ComputationCommand, state: SettingsAg
       const { syncId, at, entered, left } = command
       if (found.openSync?.syncId !== syncId)
         return refused('conflict', 'syncId', `sync ${syncId} of ${label(command)} is not open any more`)
+      // The next one sends its calls again.
+      const fault = sourceFault(found, state)
+      if (fault !== null) return { accepted: false, faults: [fault] }
       return accepted({ type: 'sync_finished', kind, id, syncId, at, entered, left })
     }
     case 'delete_computation':
@@ -58,7 +61,7 @@ function sameKey(key: string, all: readonly Computation[]): Fault[] {
   return [fault('conflict', 'name', message)]
 }
 
-function decideStart(command: Start, found: Computation, { sources }: SettingsAggregate): Decision {
+function decideStart(command: Start, found: Computation, state: SettingsAggregate): Decision {
   const { kind, id, syncId, mode, at } = command
   if (found.deleted) return refused('not_found', 'id', `${label(command)} was deleted`)
   if (found.openSync !== null)
@@ -67,14 +70,19 @@ function decideStart(command: Start, found: Computation, { sources }: SettingsAg
       'id',
       `sync ${found.openSync.syncId} of ${label(command)} is open: it has to be finished first`,
     )
-  // Its calls would be skipped, and the members would count as notified.
-  if (!sources.get(found.sourceId)?.enabled)
-    return refused(
-      'conflict',
-      'sourceId',
-      `source "${found.sourceId}" is disabled, nobody would get the changes: enable it first`,
-    )
+  const fault = sourceFault(found, state)
+  if (fault !== null) return { accepted: false, faults: [fault] }
   return accepted({ type: 'sync_started', kind, id, syncId, mode, at })
+}
+
+/** Set while a sync's calls would be skipped, and the members would count as notified. */
+export function sourceFault(
+  { sourceId }: Pick<Computation, 'sourceId'>,
+  { sources }: Pick<SettingsAggregate, 'sources'>,
+): Fault | null {
+  if (sources.get(sourceId)?.enabled) return null
+  const message = `source "${sourceId}" is disabled, nobody would get the changes: enable it first`
+  return fault('conflict', 'sourceId', message)
 }
 
 const label = ({ kind, id }: { kind: ComputationKind; id: string }): string =>

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import type { Lease } from '../lease.ts'
-import type { SettingsWriter } from '../settings/writer.ts'
+import { SettingsRefused, type SettingsWriter } from '../settings/writer.ts'
 import type { Computation, ComputationKind, SyncMode } from '../../core/audience/computations.ts'
 import { membershipCalls, type Membership } from '../../core/audience/membership.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { computationWords } from '../../core/settings/computation-rules.ts'
+import { computationWords, sourceFault } from '../../core/settings/computation-rules.ts'
 import { PostriderError } from '../../errors.ts'
 
 /** What a sync needs of them. */
@@ -188,6 +188,8 @@ async function finishOpenSync(
 ): Promise<number> {
   const { openSync, kind, id } = computation
   if (openSync === null) return 0
+  const fault = sourceFault(computation, settings.state)
+  if (fault !== null) throw new SettingsRefused([fault])
   const { syncId } = openSync
   const callOf = membershipCalls(computation)
   const counts = { entered: 0, left: 0 }

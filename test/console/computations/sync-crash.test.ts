@@ -55,6 +55,35 @@ for (const unflushed of ['arrived', 'lost'] as const)
       }
   })
 
+for (const mode of ['full', 'change', 'delete'] as const)
+  test(`a killed sync is not finished (${mode}) while its source is disabled, and every member is told once it is enabled`, async () => {
+    for (let effects = 2; ; effects++) {
+      const topics = new Topics()
+      const batches = members(['a', 'b', 'c'])
+      if (await work(topics, { batches, effects, unflushed: 'lost' })) break
+      const open = topics.settings.computations.get('vip')!.openSync
+      const sent = topics.calls.length
+      topics.execute({ type: 'disable_source', id: 'shop' })
+      await assert.rejects(work(topics, { mode, ...(mode !== 'delete' && { batches }) }), /is disabled/)
+      assert.equal(topics.calls.length, sent, 'they would be skipped')
+      assert.equal(topics.settings.computations.get('vip')!.openSync, open)
+      topics.execute({ type: 'enable_source', id: 'shop' })
+      await work(topics, { batches })
+      checkTold(topics, 'audience', held(['a', 'b', 'c']))
+    }
+  })
+
+test('a sync whose source is disabled meanwhile stays open, and the next one tells its members again', async () => {
+  const topics = new Topics()
+  const batches = members(['a', 'b', 'c'])
+  const disable = () => topics.execute({ type: 'disable_source', id: 'shop' })
+  await assert.rejects(work(topics, { batches, beforeFlush: disable }), /is disabled/)
+  topics.calls = []
+  topics.execute({ type: 'enable_source', id: 'shop' })
+  await work(topics, { batches })
+  checkTold(topics, 'audience', held(['a', 'b', 'c']))
+})
+
 const values = fc.uniqueArray(
   fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2', '"x"', null)),
   { selector: ([user]) => user },
