@@ -1,5 +1,5 @@
 import { eachElement, eachMember, keyOf, stringOf } from './json-members.ts'
-import { stringEnd } from './json-object.ts'
+import { spaceEnd, stringEnd } from './json-object.ts'
 
 const [quote, openBrace, openBracket] = [0x22, 0x7b, 0x5b]
 /** Each level is read once more for it. */
@@ -54,7 +54,8 @@ export function dropTree(paths: readonly (readonly string[])[]): DropTree {
  * lies deeper than 20 arrays within each other goes too, unread. Where a key comes twice, both go.
  */
 export function withoutPaths(text: string, tree: DropTree): string {
-  return rest(text, 0, text.length, tree, 0)
+  // What is nested too deep to be made canonical may begin with space.
+  return rest(text, spaceEnd(text, 0), text.length, tree, 0)
 }
 
 /** Of the value from `start` to `end`. */

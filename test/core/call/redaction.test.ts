@@ -37,6 +37,13 @@ test('what a path names is left out and all else keeps its spelling, down to num
   assert.deepEqual([anonymousId, name, category], [null, null, null])
 })
 
+test('what is nested too deep to be made canonical is left out of all the same, with space around it', () => {
+  const deep = '['.repeat(16_000) + ']'.repeat(16_000)
+  const { call } = checkCall(someCall({ context: ` { "deep": ${deep}, "ip": "192.0.2.1" }\n` }))
+  assert(call!.context!.startsWith(' '))
+  assert.equal(left(['context.ip'], { context: call!.context }).context, `{"deep": ${deep}}`)
+})
+
 test('a path through an array goes through each of its elements', () => {
   const properties = '{"items":[{"sku":1,"note":"a"},[{"note":"b","q":2}],"note",{"note":{}}],"note":3}'
   assert.equal(
