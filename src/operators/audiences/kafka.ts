@@ -40,6 +40,8 @@ export interface MembershipWriterOptions {
     calls: { encode(call: AnalyticsCall): Buffer }
   }
   log: ProducerLog
+  /** Asked before each write, also before one that is tried again: another process may have taken over. */
+  mayWrite: () => boolean
   /** Called with memberships once they are acknowledged, if the broker says where they are. */
   onWritten: (records: PlacedMembership[]) => void
 }
@@ -51,10 +53,10 @@ export class MembershipWriter implements MembershipSink {
   readonly #calls: CallWriter
 
   constructor(options: MembershipWriterOptions) {
-    const { kafka, topics, codecs, log } = options
+    const { kafka, topics, codecs, log, mayWrite } = options
     this.#options = options
     this.#producer = new KafkaProducer(kafka, log)
-    this.#calls = new CallWriter(kafka, topics.calls, codecs.calls, log)
+    this.#calls = new CallWriter(kafka, topics.calls, codecs.calls, log, { mayWrite })
   }
 
   async connect(): Promise<void> {
@@ -64,14 +66,14 @@ export class MembershipWriter implements MembershipSink {
   }
 
   async writeMemberships(records: readonly Unplaced[]): Promise<void> {
-    const { codecs, topics, onWritten } = this.#options
+    const { codecs, topics, onWritten, mayWrite } = this.#options
     const encoded = records.map(({ audienceId, userId, membership }) =>
       encodeRecord({
         key: membershipKey(audienceId, userId),
         value: membership && codecs.memberships.encode(membership),
       }),
     )
-    const written = await orGoOn(publishAll(this.#producer, topics.memberships, encoded))
+    const written = await orGoOn(publishAll(this.#producer, topics.memberships, encoded, { mayWrite }))
     const placed = placedBy(written, encoded, records)
     if (placed !== null) onWritten(placed)
   }
@@ -154,7 +156,9 @@ export async function openComputations(
   // A writer for each: what fails of one sync is no other's.
   const writing = async <T>(kind: ComputationKind, work: (ports: SyncPorts) => Promise<T>): Promise<T> => {
     const onWritten = (records: PlacedMembership[]) => view.takeWritten(records)
-    const writer = new MembershipWriter({ kafka, topics, codecs, log, onWritten })
+    let lease: GroupLease | null = null
+    const mayWrite = () => lease?.isHeld === true
+    const writer = new MembershipWriter({ kafka, topics, codecs, log, mayWrite, onWritten })
     let connected: Promise<void> | null = null
     try {
       return await work({
@@ -169,13 +173,14 @@ export async function openComputations(
         sink: writer,
         async acquire(id) {
           await (connected ??= writer.connect())
-          return GroupLease.acquire({
+          lease = await GroupLease.acquire({
             kafka,
             groupId: syncGroup(config, id),
             topic: topics.settings,
             sessionTimeoutMs,
             what: `${computationWords[kind]} "${id}"`,
           })
+          return lease
         },
         newSyncId: () => randomBytes(9).toString('base64url'),
         now: Date.now,

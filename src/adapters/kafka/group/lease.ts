@@ -120,9 +120,14 @@ export class GroupLease {
     }
   }
 
-  /** Throws `conflict` once another one may hold it, and after the release. */
+  /** False once another one may hold it, and after the release. */
+  get isHeld(): boolean {
+    return this.#lost === null && performance.now() - this.#aliveAt < (this.#sessionMs * 2) / 3
+  }
+
+  /** Throws `conflict` unless it is held. */
   check(): void {
-    if (this.#lost === null && performance.now() - this.#aliveAt < (this.#sessionMs * 2) / 3) return
+    if (this.isHeld) return
     throw new PostriderError(
       'conflict',
       `Kafka has not heard of this process for too long${this.#lost ? ` (${this.#lost})` : ''}, so another one may work on ${this.#what} now; repeat the command, it goes on where this one stopped`,

@@ -105,7 +105,7 @@ export class KafkaProducer {
         else reject(fault)
       }
       for (const batch of batches) {
-        const one = new PartitionWrite(topic, batch, deadline ?? null, (result) => {
+        const one = new PartitionWrite(topic, batch, limits, (result) => {
           if (result === 'closed') {
             clearTimeout(timer)
             return reject(wasClosed())
@@ -231,7 +231,7 @@ export class KafkaProducer {
     try {
       const connection = this.#brokers.connected(nodeId) ?? (await this.#brokers.connection(nodeId))
       // The deadline may have passed while it connected: its caller knows that and may send it again by itself.
-      sent = sent.filter(({ isDone }) => !isDone)
+      sent = sent.filter((one) => this.#mayGo(one))
       if (sent.length === 0) return
       answers = (await produce(connection, byTopic(sent), ackMs(sent))).partitions
     } catch (error) {
@@ -249,6 +249,11 @@ export class KafkaProducer {
       else if (answer.errorCode === kafkaErrors.duplicateSequence) this.#end(one, unknownPlace)
       else this.#retry(one, this.#topics.refusal(one.topic, answer.errorCode))
     }
+  }
+
+  #mayGo(one: PartitionWrite): boolean {
+    if (!one.isDone && one.mayWrite?.() === false) this.#end(one, notAllowed())
+    return !one.isDone
   }
 
   #retry(one: PartitionWrite, failure: ProduceFailure): void {
@@ -281,6 +286,8 @@ const notRecognised =
   'the brokers give this producer no identity (InitProducerId): a batch whose answer is lost may be written twice'
 
 const notInTime = (): ProduceFailure => new ProduceFailure('Kafka did not acknowledge in time', null)
+
+const notAllowed = (): ProduceFailure => new ProduceFailure('another process may have taken over', null)
 
 const unnamed = (): ProduceFailure =>
   new ProduceFailure("the broker's answer does not name the partition", null)

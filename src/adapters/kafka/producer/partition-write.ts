@@ -135,6 +135,8 @@ export class FailingWrites {
 export interface WriteLimits {
   /** By `performance.now()`: what is not acknowledged by then has failed. Without one it is tried for ever. */
   deadline?: number
+  /** Asked each time before records go out: once it says no they have failed. Without one they may. */
+  mayWrite?: (() => boolean) | undefined
 }
 
 /** Records of one partition that all in-sync replicas have. */
@@ -188,6 +190,7 @@ export class PartitionWrite {
   readonly key: string
   /** By `performance.now()`; null for none. */
   readonly deadline: number | null
+  readonly mayWrite: WriteLimits['mayWrite']
   readonly settle: (result: WriteResult) => void
   isDone = false
   /** The same at every attempt; null before the first. */
@@ -206,13 +209,14 @@ export class PartitionWrite {
   constructor(
     topic: string,
     batch: PartitionBatch,
-    deadline: number | null,
+    { deadline = null, mayWrite }: { deadline?: number | null } & Pick<WriteLimits, 'mayWrite'>,
     settle: (result: WriteResult) => void,
   ) {
     this.topic = topic
     this.batch = batch
     this.key = `${topic}/${batch.partition}`
     this.deadline = deadline
+    this.mayWrite = mayWrite
     this.settle = settle
   }
 

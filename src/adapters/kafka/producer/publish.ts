@@ -83,10 +83,14 @@ export async function publishAll(
   producer: KafkaProducer,
   topic: string,
   records: readonly EncodedRecord[],
-  { withinMs = acknowledgeWithinMs, partition }: { withinMs?: number; partition?: number } = {},
+  {
+    withinMs = acknowledgeWithinMs,
+    partition,
+    mayWrite,
+  }: { withinMs?: number; partition?: number } & Pick<WriteLimits, 'mayWrite'> = {},
 ): Promise<PublishedBatch[]> {
   const deadline = performance.now() + withinMs
-  const options = { deadline, ...(partition !== undefined && { partition }) }
+  const options = { deadline, mayWrite, ...(partition !== undefined && { partition }) }
   const { acknowledged, tooLarge, failed } = await publish(producer, topic, records, options)
   if (failed) throw failed.failure
   if (tooLarge.length > 0) throw ProduceFailure.ofCode(kafkaErrors.messageTooLarge)

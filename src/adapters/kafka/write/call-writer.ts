@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs'
 import { partitionKey, type AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import type { EncodedRecord } from '../../../forwarder/settle/record-publisher.ts'
-import type { ProducerLog } from '../producer/partition-write.ts'
+import type { ProducerLog, WriteLimits } from '../producer/partition-write.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
 import { acknowledgeWithinMs, publishAll, sizeOf } from '../producer/publish.ts'
@@ -30,6 +30,7 @@ export class CallWriter {
   readonly #producer: KafkaProducer
   readonly #topic: string
   readonly #codec: { encode(call: AnalyticsCall): Buffer }
+  readonly #limits: Pick<WriteLimits, 'mayWrite'>
   #filling: WaitingCalls | null = null
   /** On its way, or what failed. */
   #sending: WaitingCalls | null = null
@@ -37,9 +38,16 @@ export class CallWriter {
   #timer: NodeJS.Timeout | undefined
   #failure: { error: unknown } | null = null
 
-  constructor(kafka: Kafka, topic: string, codec: { encode(call: AnalyticsCall): Buffer }, log: ProducerLog) {
+  constructor(
+    kafka: Kafka,
+    topic: string,
+    codec: { encode(call: AnalyticsCall): Buffer },
+    log: ProducerLog,
+    limits: Pick<WriteLimits, 'mayWrite'> = {},
+  ) {
     this.#topic = topic
     this.#codec = codec
+    this.#limits = limits
     this.#producer = new KafkaProducer(kafka, log)
   }
 
@@ -100,7 +108,7 @@ export class CallWriter {
     clearTimeout(this.#timer)
     this.#filling = null
     this.#sending = batch
-    this.#sent = publishAll(this.#producer, this.#topic, batch.records).then(
+    this.#sent = publishAll(this.#producer, this.#topic, batch.records, this.#limits).then(
       () => {
         this.written += batch.records.length
         this.#sending = null

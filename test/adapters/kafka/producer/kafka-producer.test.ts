@@ -206,6 +206,26 @@ test('records that are abandoned while their broker is being connected are not s
   assert.deepEqual(cluster.written(0), ['a'])
 })
 
+test('records of a caller that may not write any more are not sent again', async (t) => {
+  const { cluster, producer, send } = await underTest(t, { nodes: 1, leaders: [1] })
+  await producer.ready('t')
+  let mayWrite = true
+  cluster.decide = () => {
+    mayWrite = false
+    return notEnoughReplicas
+  }
+  const limits = { withinMs: 10_000, mayWrite: () => mayWrite }
+  const [first, second] = [records(['late']), records(['later'])]
+  const failed = [first, second].map((given) =>
+    assert.rejects(publishAll(producer, 't', given, limits), /another process may have taken over/),
+  )
+  await Promise.all(failed)
+  assert.equal(cluster.produced.length, 1)
+  cluster.decide = () => 0
+  await send(['a'])
+  assert.deepEqual(cluster.written(0), ['a'])
+})
+
 test('records that are too large are reported, and the others of their batch are written in order, once', async (t) => {
   const { cluster, producer } = await underTest(t, { nodes: 1, leaders: [1] })
   cluster.decide = ({ keys }) => (keys.includes('big') ? tooLarge : 0)
