@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readList } from '../../../src/operators/audiences/read-list.ts'
+import { linesOfFile, linesOfIds } from '../../../src/web/pages/computations/kinds.ts'
 import { bytesOf } from '../../support/computations.ts'
 
 type Form = 'id' | 'value'
@@ -76,6 +77,17 @@ for (const [what, form, text, fault] of bad)
         return true
       })
   })
+
+test('a file that the page of an audience sends is read with those who leave, whether or not its last line is ended', async () => {
+  const json = ['{"userId":"a"}\n{"userId":"b"}\n', '{"userId":"a"}\r\n{"userId":"b"}']
+  for (const file of [...json, 'a\n\n b', 'a\nb\n']) {
+    const lines = new Blob([await linesOfFile(new Blob([file])), linesOfIds('c', false)])
+    const found: string[] = []
+    for await (const { users, member } of readList(bytesOf(await lines.text()), 'member'))
+      found.push(...users.map((user) => (member ? user : `${user} out`)))
+    assert.deepEqual(found, ['a', 'b', 'c out'], file)
+  }
+})
 
 test('a list yields the same users however it is cut into chunks', async () => {
   const id = fc.stringMatching(/^[a-zö🙂]{1,12}$/u)

@@ -13,7 +13,7 @@ import { Ago, At } from '../../components/time.tsx'
 import { Loaded } from '../../components/views.tsx'
 import type { PageProps } from '../page-props.ts'
 import { SyncBadge } from './computations.tsx'
-import { type Kind, linesOfIds, audiences, traits } from './kinds.ts'
+import { type Kind, linesOfFile, linesOfIds, audiences, traits } from './kinds.ts'
 
 interface ListDialogProps {
   kind: Kind
@@ -96,12 +96,6 @@ export function ListDialog({ kind, id, mode, close, done }: ListDialogProps) {
       )}
     </ActionDialog>
   )
-}
-
-/** Files of JSON lines may be of any size, and are sent as they are. */
-async function linesOfFile(file: File): Promise<Blob | string> {
-  const isJson = (await file.slice(0, 1).text()) === '{'
-  return isJson ? file : linesOfIds(await file.text())
 }
 
 export const Audience = ({ params }: PageProps) => <Computation kind={audiences} id={params.id!} />

@@ -62,3 +62,11 @@ export function linesOfIds(text: string, member = true): string {
     .map((line) => `${line}\n`)
     .join('')
 }
+
+/** Files of JSON lines may be of any size, and are sent as they are; their last line is ended, for others may follow. */
+export async function linesOfFile(file: Blob): Promise<Blob | string> {
+  const isJson = (await file.slice(0, 1).text()) === '{'
+  if (!isJson) return linesOfIds(await file.text())
+  const isEnded = (await file.slice(-1).text()) === '\n'
+  return isEnded ? file : new Blob([file, '\n'])
+}
