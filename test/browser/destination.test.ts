@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import type { Locator } from 'playwright-core'
 import { visibleText } from '../../src/web/app/visible-text.ts'
 import { startReceivers, startScene } from '../support/browser/scene.ts'
@@ -40,14 +41,7 @@ test('the page of a destination', async (t) => {
     async (t) => {
       const { page } = await openPage(t, url, '/destinations/crm')
       await page.getByText('12 type or event not chosen').waitFor()
-      const lines = await page.locator('.pipeline-out li').allInnerTexts()
-      const counts = Object.fromEntries(
-        lines.map((line) => {
-          const [name, count] = line.split('\n').map((part) => part.trim())
-          return [name!, Number(count)]
-        }),
-      )
-      assert.deepEqual(counts, {
+      const expected = {
         Delivered: 30,
         'Waiting for a retry': 0,
         'Dead letters': 0,
@@ -55,23 +49,40 @@ test('the page of a destination', async (t) => {
         Skipped: 12,
         Erased: 0,
         Unaccounted: 0,
-      })
+      }
+      // What waits, and so what is unaccounted, is not known for a moment where Kafka is slow.
+      let counts = {}
+      const areCounted = async () => {
+        const lines = await page.locator('.pipeline-out li').allInnerTexts()
+        counts = Object.fromEntries(
+          lines.map((line) => {
+            const [name, count] = line.split('\n').map((part) => part.trim())
+            return [name!, Number(count)]
+          }),
+        )
+        return isDeepStrictEqual(counts, expected)
+      }
+      await until(areCounted, 30_000).catch(() => assert.deepEqual(counts, expected))
       // Collectors report every ten seconds.
       await page.locator('.pipeline-in').getByText('42').nth(1).waitFor({ timeout: 60_000 })
-      const urls = await page
-        .getByRole('region', { name: 'How each URL answers' })
-        .locator('tbody tr')
-        .allInnerTexts()
-      assert.match(urls[0]!, /100 %/)
-      assert.match(urls[1]!, /0 %.*answered 5xx/s)
+      const urls = page.getByRole('region', { name: 'How each URL answers' }).locator('tbody tr')
+      let answered: string[] = []
+      const areAnswering = async () => {
+        answered = await urls.allInnerTexts()
+        return /100 %/.test(answered[0]!) && /0 %.*answered 5xx/s.test(answered[1]!)
+      }
+      await until(areAnswering, 30_000).catch(() => assert.fail(answered.join('\n')))
       await page.locator('.u-over').nth(2).waitFor()
       await assertAccessible(page)
-      // It is drawn again where what is known of it begins or ends elsewhere.
-      let box: Awaited<ReturnType<Locator['boundingBox']>> = null
-      await until(async () => (box = await page.locator('.u-over').first().boundingBox()) !== null)
-      const plot = box!
+      /** Where it is now: it is drawn again where what is known of it begins elsewhere, and a note can push it down. */
+      const plotNow = async () => {
+        let box: Awaited<ReturnType<Locator['boundingBox']>> = null
+        await until(async () => (box = await page.locator('.u-over').first().boundingBox()) !== null)
+        return box!
+      }
       const heightOfHead = `document.querySelector('.plot-head').offsetHeight`
       const before = await page.evaluate(heightOfHead)
+      let plot = await plotNow()
       await page.mouse.move(plot.x + plot.width / 4, plot.y + 10)
       await page.locator('.plot-head p').first().waitFor()
       assert.equal(await page.evaluate(heightOfHead), before, 'who points at it moves nothing')
@@ -84,7 +95,7 @@ test('the page of a destination', async (t) => {
       await tabTo(page, '1 hour')
       await page.keyboard.press('Enter')
       await page.waitForURL((to) => !to.search.includes('window'))
-      await until(async () => (box = await page.locator('.u-over').first().boundingBox()) !== null)
+      plot = await plotNow()
       await page.mouse.move(plot.x + plot.width / 4, plot.y + 10)
       await page.mouse.down()
       await page.mouse.move(plot.x + plot.width / 2, plot.y + 10, { steps: 5 })
@@ -436,7 +447,8 @@ test('the page of a destination', async (t) => {
       const row = list.getByRole('row', { name: /Attempt of/ }).first()
       await row.getByText(/^(Ordered|Viewed)$/).waitFor({ timeout: 30_000 })
       await row.getByText(/^u-\d+$/).waitFor()
-      assert.doesNotMatch(await list.innerText(), /…/)
+      // Of an attempt that came to the list since, too.
+      await until(async () => !/…/.test(await list.innerText()), 30_000, 'that all calls are known')
       await until(() => reads >= 3, 40_000, 'the list is read again')
       assert.ok(askedFor.length > 0 && new Set(askedFor).size === askedFor.length, askedFor.join(' '))
     },
@@ -450,7 +462,8 @@ test('the page of a destination', async (t) => {
       await list.waitFor()
       assert.doesNotMatch(await list.innerText(), /status 503/, 'the status is said once')
       const first = page.getByRole('button', { name: /^Attempt of / }).first()
-      assert.match(await first.innerText(), /^\d\d:\d\d:\d\d\.\d{3}$/)
+      // Of yesterday, around midnight, with its day.
+      assert.match(await first.innerText(), /^(\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3}$/)
       await tabTo(page, /^Attempt of /)
       await page.keyboard.press('Enter')
       const panel = page.getByRole('region', { name: 'Attempt', exact: true })
@@ -467,7 +480,7 @@ test('the page of a destination', async (t) => {
       await page.reload()
       await panel.waitFor()
       await page.setViewportSize({ width: 390, height: 900 })
-      assert.equal(await list.isVisible(), false)
+      await list.waitFor({ state: 'hidden' })
       await assertFits(page)
       await event.waitFor({ timeout: 30_000 })
       await assertAccessible(page)

@@ -145,9 +145,11 @@ test('calls in the console as they come in', async (t) => {
       await page.getByLabel('Collector').fill(`${collectorUrl}/`)
       const pasted = async (kind: string) => {
         await page.getByRole('button', { name: kind, exact: true }).click()
+        const code = (await page.getByRole('region', { name: 'Snippet' }).textContent())!
         await page.getByRole('button', { name: 'Copy snippet' }).click()
-        await page.getByText('Copied snippet').first().waitFor()
-        return String(await page.evaluate('navigator.clipboard.readText()'))
+        // What is said of the one before is still there.
+        await until(async () => (await page.evaluate('navigator.clipboard.readText()')) === code)
+        return code
       }
       const arrives = (event: string) => rows.filter({ hasText: event }).first().waitFor({ timeout: 30_000 })
       await run('sh', ['-c', await pasted('curl')])

@@ -80,15 +80,16 @@ test('the page around every page', async (t) => {
       await page.keyboard.press('Enter')
       await page.waitForURL('**/destinations/crm')
       await page.waitForSelector(visible('crm'))
-      assert.equal(await page.title(), 'crm · Postrider')
-      assert.equal(await page.evaluate('document.activeElement.innerText'), 'crm')
+      // Both come a moment after the heading is drawn.
+      await until(async () => (await page.title()) === 'crm · Postrider')
+      await until(async () => (await page.evaluate('document.activeElement.innerText')) === 'crm')
       await page.goBack()
       await page.waitForSelector(visible('Overview'))
       await page.reload()
       await page.waitForSelector(visible('Overview'))
       await tabTo(page, 'Skip to the content')
       await page.keyboard.press('Enter')
-      assert.equal(await page.evaluate('document.activeElement.id'), 'content')
+      await until(async () => (await page.evaluate('document.activeElement.id')) === 'content')
     },
   )
 
