@@ -50,11 +50,16 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
       ok(200, 'GET', `/overview/destinations?${query}`) as unknown as Promise<{
         data: { id: string; waiting: number | null }[]
       }>
-    await until(async () => (await figures('id=stock')).data[0]!.waiting === 40, 30_000)
-    const most = (await figures('sort=waiting')).data
-    assert.deepEqual([most[0]!.id, most.map(({ waiting }) => waiting)], ['stock', [40, 0, 0, 0]])
+    // Where Kafka is slow it is not known for a moment, and nothing is sorted by it.
+    let most: Awaited<ReturnType<typeof figures>>['data'] = []
+    const isCounted = async () => {
+      most = (await figures('sort=waiting')).data
+      return most[0]!.id === 'stock' && most.map(({ waiting }) => waiting).join() === '40,0,0,0'
+    }
+    await until(isCounted, 30_000).catch(() => assert.fail(JSON.stringify(most)))
     const { page } = await openPage(t, url, '/destinations?sort=waiting')
-    assert.match(await page.locator('tbody tr').first().innerText(), /^stock\b/)
+    const first = page.locator('tbody tr').first()
+    await until(async () => /^stock\b/.test(await first.innerText()), 30_000, 'that most waits for stock')
     await page.getByRole('link', { name: 'Waiting for stock: 40' }).click()
     await page.waitForURL('**/destinations/stock?view=calls&step=waiting')
     await page.getByText('The 200 that are due first').waitFor()
@@ -65,17 +70,20 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
     'down, paused and dead letters are said with when and why; numbers are the API’s',
     async (t) => {
       const { page } = await openPage(t, url, '/')
-      await page.getByText('3 destinations need you').waitFor()
-      const rows = page.locator('.problem')
-      const texts = await rows.allInnerTexts()
-      assert.match(
-        texts[0]!,
+      const said = [
         /^down\s+stock\s+http:\/\/127.0.0.1:\d+\/hook down for \d+ \w+\. Status 503 .* ago/,
-      )
-      assert.match(texts[1]!, /^failing\s+mail\s+Nothing that was sent to it of late has arrived\./)
-      assert.match(texts[2]!, /^held\s+fraud\s+Its calls are held, for .*; it goes on in (1 h 5\d min|2 h)\./)
-      assert.match(texts[3]!, /^dead letters\s+mail\s+40 dead letters within an hour: rejected/)
-      assert.equal(texts.length, 4)
+        /^failing\s+mail\s+Nothing that was sent to it of late has arrived\./,
+        /^held\s+fraud\s+Its calls are held, for .*; it goes on in (1 h 5\d min|2 h)\./,
+        /^dead letters\s+mail\s+40 dead letters within an hour: rejected/,
+      ]
+      // In one look: what needs somebody is another list for a moment where a heartbeat comes late.
+      const rows = page.locator('main', { hasText: '3 destinations need you' }).locator('.problem')
+      let texts: string[] = []
+      const areSaid = async () => {
+        texts = await rows.allInnerTexts()
+        return texts.length === said.length && said.every((each, index) => each.test(texts[index]!))
+      }
+      await until(areSaid, 30_000).catch(() => assert.fail(texts.join('\n')))
       await page.getByText('Received 40 calls').waitFor()
       const bar = page.getByRole('list', { name: 'What became of the deliveries of the last hour' })
       const shares = async () =>
@@ -138,13 +146,15 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
     const row = page.locator('.problem', { hasText: 'Seen by alice' })
     assert.match(await row.innerText(), /^down\s+stock/)
     await assertAccessible(page)
-    const { problems } = (await ok(200, 'GET', '/problems')) as {
-      problems: { id: string; seen: { by: string } | null }[]
+    let seen: string[] = []
+    const isSeen = async () => {
+      const { problems } = (await ok(200, 'GET', '/problems')) as {
+        problems: { id: string; seen: { by: string } | null }[]
+      }
+      seen = problems.filter((each) => each.seen).map(({ id }) => id)
+      return seen.join() === 'destination:stock:down'
     }
-    assert.deepEqual(
-      problems.filter(({ seen }) => seen).map(({ id }) => id),
-      ['destination:stock:down'],
-    )
+    await until(isSeen, 30_000).catch(() => assert.fail(seen.join()))
     const again = await console.call('POST', '/problems/destination%3Acrm%3Adown/acknowledge')
     assert.equal(again.status, 404, 'what is no problem cannot be seen')
   })
@@ -169,6 +179,7 @@ test('the overview names what needs somebody, and leads to what acts', async (t)
     await assertFits(page)
     await page.goto('/destinations')
     await page.getByText('No collector is running. No forwarder is running.').waitFor()
+    await page.locator('tbody tr').nth(3).waitFor()
     assert.equal(await page.locator('tbody .badge-good').count(), 0, 'nothing is sent to any')
   })
 })
@@ -179,8 +190,9 @@ test('where nothing is wrong it says that all is well', async (t) => {
   await scene.send(calls(3))
   await fine.waitFor(3, 30_000)
   const { page } = await openPage(t, scene.console.url, '/')
-  await page.getByText('All well', { exact: true }).waitFor({ timeout: 60_000 })
-  assert.equal(await page.locator('.problem').count(), 0)
+  // At one moment: a list that is read again can have something for a moment.
+  const isWell = page.locator('main:not(:has(.problem))').getByText('All well', { exact: true })
+  await isWell.waitFor({ timeout: 60_000 })
   // It asks again for as long as it is open, and the console ends first.
   await page.close()
 })

@@ -224,12 +224,15 @@ async function scene(t: TestContext, kafka: OwnKafka): Promise<void> {
     await row.getByText(/waits for a retry/).waitFor({ timeout: 60_000 })
     await row.getByText(/answers 500 since/).waitFor()
     await assertSums(console)
-    const { ids, headline } = await problems()
-    assert.ok(
-      ids.includes('destination:busy:asked_to_wait') && ids.includes('dead_letters:rejects'),
-      ids.join(),
-    )
-    assert.notEqual(headline, 'All well')
+    // A forwarder whose heartbeats come three seconds late is missed here, and nothing is known of its destinations.
+    let ids: string[] = []
+    const areRaised = async () => {
+      const found = await problems()
+      assert.notEqual(found.headline, 'All well')
+      ids = found.ids
+      return ids.includes('destination:busy:asked_to_wait') && ids.includes('dead_letters:rejects')
+    }
+    await until(areRaised, 30_000).catch((error: unknown) => assert.fail(`${String(error)}: ${ids.join()}`))
   })
 
   const replay = async (id: string) => {
@@ -239,22 +242,33 @@ async function scene(t: TestContext, kafka: OwnKafka): Promise<void> {
 
   await t.test('dead letters that a replay got delivered are done', async () => {
     await replay('rejects')
-    await until(async () => (await assertSums(console)).rejects!.deadLettered === 0, 60_000)
-    const { delivered, sentAgain } = (await assertSums(console)).rejects!
-    assert.deepEqual([delivered, sentAgain], [calls, 0], 'each is one delivery')
-    assert.equal((await problems()).ids.includes('dead_letters:rejects'), false)
+    let steps: Steps = {}
+    const areDone = async () => {
+      steps = (await assertSums(console)).rejects!
+      // Each is one delivery.
+      const isOne = steps.delivered === calls && steps.sentAgain === 0
+      return isOne && steps.deadLettered === 0 && !(await problems()).ids.includes('dead_letters:rejects')
+    }
+    await until(areDone, 60_000).catch((error: unknown) =>
+      assert.fail(`${String(error)}: ${JSON.stringify(steps)}`),
+    )
   })
 
   await t.test('held calls of a user who is erased are held no more, nor those that were sent', async () => {
     await ok(201, 'POST', '/deletions', { userIds: ['u-1'] })
     await ok(200, 'POST', '/destinations/held/resume')
     const ofUser = calls / users
-    await until(async () => {
-      const { held, delivered } = (await assertSums(console)).held!
-      return held === 0 && delivered === calls - ofUser + 1
-    }, 60_000)
-    const { erased, sentAgain, unaccounted } = (await assertSums(console)).held!
-    assert.deepEqual([erased, sentAgain, unaccounted], [ofUser, 0, 0])
+    // What waits in tiers is not known where Kafka is slow, and then not what is unaccounted either.
+    const expected = [0, calls - ofUser + 1, ofUser, 0, 0].join()
+    let found = ''
+    const areCounted = async () => {
+      const { held, delivered, erased, sentAgain, unaccounted } = (await assertSums(console)).held!
+      found = [held, delivered, erased, sentAgain, unaccounted].join()
+      return found === expected
+    }
+    await until(areCounted, 60_000).catch((error: unknown) =>
+      assert.fail(`${String(error)}: ${found} is not ${expected}`),
+    )
     assert.equal(receivers.get('held')!.requests.length, calls - ofUser + 1, 'and the delete call')
   })
 
