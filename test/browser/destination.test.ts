@@ -276,6 +276,21 @@ test('the page of a destination', async (t) => {
     assert.equal((await ok(200, 'GET', '/destinations/crm')).earlierSecret, null)
   })
 
+  await t.test('a question stays what it was, whatever somebody else does meanwhile', async (t) => {
+    const { page } = await openPage(t, url, '/destinations/odd')
+    await page.getByRole('button', { name: 'More actions' }).click()
+    await page.getByRole('button', { name: 'Disable' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Disable odd?' })
+    await dialog.waitFor()
+    await ok(200, 'POST', '/destinations/odd/disable')
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await page.getByText('It is disabled: its calls are skipped').waitFor()
+    await dialog.getByRole('button', { name: 'Disable odd' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    assert.equal((await ok(200, 'GET', '/destinations/odd')).enabled, false)
+    await ok(200, 'POST', '/destinations/odd/enable')
+  })
+
   await t.test('what is not saved is not lost by a click: whoever leaves is asked', async (t) => {
     const { page } = await openPage(t, url, '/destinations/crm?view=settings')
     const asked: string[] = []

@@ -7,11 +7,18 @@ import { say } from './notices.tsx'
 import { newSecret } from './random.ts'
 import { CopyButton } from './text.tsx'
 
+interface SecretDialogProps {
+  destination: DestinationAnswer
+  /** For If-Match. */
+  tag: string | null
+  close: () => void
+}
+
 /**
  * Rotates the shared secret in two steps: a new one signs beside the one before, until receivers know it; then the
  * earlier one is taken away.
  */
-export function SecretDialog({ destination, close }: { destination: DestinationAnswer; close: () => void }) {
+export function SecretDialog({ destination, tag, close }: SecretDialogProps) {
   const { earlierSecret } = destination
   return earlierSecret ? (
     <RemoveEarlier
@@ -21,21 +28,17 @@ export function SecretDialog({ destination, close }: { destination: DestinationA
       close={close}
     />
   ) : (
-    <AddSecret destination={destination} close={close} />
+    <AddSecret destination={destination} tag={tag} close={close} />
   )
 }
 
-function AddSecret({
-  destination: { id, name, sharedSecret },
-  close,
-}: {
-  destination: DestinationAnswer
-  close: () => void
-}) {
+function AddSecret({ destination: { id, name, sharedSecret }, tag, close }: SecretDialogProps) {
   const [secret, setSecret] = useState(newSecret)
   const act = async () => {
     const body = sharedSecret ? { addSecret: secret } : { sharedSecret: secret }
-    await request('PATCH /destinations/{id}', { id, body })
+    // Where there was none, one that somebody else has set meanwhile is not replaced.
+    const headers: Record<string, string> = sharedSecret || tag === null ? {} : { 'If-Match': tag }
+    await request('PATCH /destinations/{id}', { id, body, headers })
     say(`${name} has a new secret`)
   }
   const title = sharedSecret ? `Rotate the secret of ${name}?` : `Sign the requests to ${name}?`

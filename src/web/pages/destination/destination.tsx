@@ -24,6 +24,14 @@ const views = [
 type View = (typeof views)[number][0]
 type Act = 'test' | 'pause' | 'resume' | 'switch' | 'replay' | 'secret' | 'try_again'
 
+/** With the destination as it was then: a question does not become another one because somebody else was faster. */
+interface Asked {
+  what: Act
+  destination: DestinationAnswer
+  /** For If-Match. */
+  tag: string | null
+}
+
 const attempts = () => import('./attempts.tsx').then(({ Attempts }) => Attempts)
 const calls = () => import('./calls.tsx').then(({ DestinationCalls }) => DestinationCalls)
 const settings = () => import('./settings/settings.tsx').then(({ Settings }) => Settings)
@@ -46,7 +54,8 @@ export function Destination({ params }: PageProps) {
   const id = params.id!
   const live = useLive('GET /destinations/{id}', { id }, 10_000)
   const now = useLive('GET /overview/destinations', { query: { id, window: '5m' } }, 10_000)
-  const [acting, setActing] = useState<Act | null>(null)
+  const [acting, setActing] = useState<Asked | null>(null)
+  const act = (what: Act) => live.data && setActing({ what, destination: live.data, tag: live.tag })
   const asked = query.value.get('view')
   const view = views.find(([each]) => each === asked)?.[0] ?? 'activity'
   const state = now.data?.data[0] ?? null
@@ -73,13 +82,13 @@ export function Destination({ params }: PageProps) {
         menu={
           live.data?.enabled &&
           may('admin') && (
-            <button type="button" class="button button-quiet" onClick={() => setActing('switch')}>
+            <button type="button" class="button button-quiet" onClick={() => act('switch')}>
               Disable
             </button>
           )
         }
       >
-        {live.data && <Actions destination={live.data} state={state} act={setActing} />}
+        {live.data && <Actions destination={live.data} state={state} act={act} />}
       </PageTitle>
       {(live.data || !live.failure) && (
         <Views label="Views of this destination" name="view" value={view} views={views} />
@@ -88,16 +97,16 @@ export function Destination({ params }: PageProps) {
       <Loaded live={now.data || now.failure ? live : { ...live, data: null }} what={`destination ${id}`}>
         {(destination) => (
           <>
-            <StateNote destination={destination} state={state} act={setActing} />
+            <StateNote destination={destination} state={state} act={act} />
             <Shown
               view={view}
               destination={destination}
               state={state}
               tag={live.tag}
-              act={setActing}
+              act={act}
               reload={reload}
             />
-            {acting && <Acting act={acting} destination={destination} close={close} />}
+            {acting && <Acting {...acting} close={close} />}
           </>
         )}
       </Loaded>
@@ -212,18 +221,10 @@ function StateNote({ destination: { enabled, pause }, state, act }: ActionsProps
   )
 }
 
-function Acting({
-  act,
-  destination,
-  close,
-}: {
-  act: Act
-  destination: DestinationAnswer
-  close: () => void
-}) {
+function Acting({ what, destination, tag, close }: Asked & { close: () => void }) {
   const { id, name, enabled, sourceIds } = destination
   const of = { id, name, close }
-  switch (act) {
+  switch (what) {
     case 'test':
       return <Lazy load={testDialog} what="the test" props={{ id, sourceIds, close }} />
     case 'pause':
@@ -235,7 +236,7 @@ function Acting({
     case 'replay':
       return <Lazy load={replayDialog} what="the replay" props={{ id, close }} />
     case 'secret':
-      return <Lazy load={secretDialog} what="the dialog" props={{ destination, close }} />
+      return <Lazy load={secretDialog} what="the dialog" props={{ destination, tag, close }} />
     case 'try_again':
       return <Lazy load={tryAgainDialog} what="the dialog" props={of} />
   }
