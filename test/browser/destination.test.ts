@@ -276,6 +276,28 @@ test('the page of a destination', async (t) => {
     assert.equal((await ok(200, 'GET', '/destinations/crm')).earlierSecret, null)
   })
 
+  await t.test('what changed while an answer of before was on its way is shown at once', async (t) => {
+    const { page } = await openPage(t, url, '/destinations/odd')
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
+    const late = Promise.withResolvers<void>()
+    let asked = 0
+    await page.route('**/api/v1/destinations/odd', async (route) => {
+      const response = await route.fetch()
+      if (++asked === 1) await late.promise
+      await route.fulfill({ response })
+    })
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await until(() => asked === 1, 30_000)
+    // From here on it asks for nothing by itself.
+    await page.evaluate("Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' })")
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByRole('button', { name: 'Pause odd' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    late.resolve()
+    await page.getByRole('button', { name: 'Resume' }).waitFor()
+    await ok(200, 'POST', '/destinations/odd/resume')
+  })
+
   await t.test('a question stays what it was, whatever somebody else does meanwhile', async (t) => {
     const { page } = await openPage(t, url, '/destinations/odd')
     await page.getByRole('button', { name: 'More actions' }).click()

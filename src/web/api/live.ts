@@ -58,9 +58,12 @@ export function useLive<R extends Route>(
     const ending = new AbortController()
     let timer: number | undefined
     let isAsking = false
+    /** What is on its way may be of before that for which it was asked for again. */
+    let isDue = false
     const ask = async () => {
       if (isAsking) return
       isAsking = true
+      isDue = false
       window.clearTimeout(timer)
       try {
         const { data, tag } = await request(route, { ...asked, signal: ending.signal })
@@ -77,7 +80,8 @@ export function useLive<R extends Route>(
         }))
       } finally {
         isAsking = false
-        if (everyMs > 0 && !ending.signal.aborted) timer = window.setTimeout(next, everyMs)
+        if (isDue && !ending.signal.aborted) void ask()
+        else if (everyMs > 0 && !ending.signal.aborted) timer = window.setTimeout(next, everyMs)
       }
     }
     const keptFor = ({ code }: ApiFailure) =>
@@ -89,7 +93,10 @@ export function useLive<R extends Route>(
     }
     // What is asked once is not asked again by a look at another window: it may send something.
     const isRepeated = everyMs > 0
-    again.current = () => void ask()
+    again.current = () => {
+      isDue = isAsking
+      void ask()
+    }
     if (isRepeated) document.addEventListener('visibilitychange', next)
     void ask()
     return () => {
