@@ -211,9 +211,18 @@ test('the page of a destination', async (t) => {
     )
     await dialog.getByText('stay as they are').waitFor()
     await assertAccessible(page)
+    // Before the page is read again.
+    const late = Promise.withResolvers<void>()
+    await page.route('**/api/v1/destinations/crm', async (route) => {
+      if (route.request().method() === 'GET') await late.promise
+      await route.continue()
+    })
     await tabTo(page, 'Save crm')
     await page.keyboard.press('Enter')
     await page.getByText('crm is saved').waitFor()
+    await until(async () => (await page.getByLabel('Rate limit').inputValue()) === '50/s')
+    late.resolve()
+    await page.unrouteAll({ behavior: 'wait' })
     const { maxRate, events } = await ok(200, 'GET', '/destinations/crm')
     assert.deepEqual([maxRate, events], ['50/s', ['Ordered']])
   })
@@ -261,6 +270,29 @@ test('the page of a destination', async (t) => {
     await page.getByRole('heading', { level: 1, name: 'CRM of the shop' }).waitFor()
     const { name, maxInFlight } = await ok(200, 'GET', '/destinations/crm')
     assert.deepEqual([name, maxInFlight], ['CRM of the shop', 7])
+  })
+
+  await t.test('what is typed while the rest is saved is not lost', async (t) => {
+    const { page } = await openPage(t, url, '/destinations/odd?view=settings')
+    const late = Promise.withResolvers<void>()
+    await page.route('**/api/v1/destinations/odd', async (route) => {
+      if (route.request().method() === 'PATCH') await late.promise
+      await route.continue()
+    })
+    await page.getByLabel('Rate limit').fill('50/s')
+    await page.getByRole('button', { name: 'Review and save' }).click()
+    await page.getByRole('button', { name: 'Save odd' }).click()
+    await page.getByRole('button', { name: 'Saving …' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.getByLabel('Requests in flight').fill('9')
+    late.resolve()
+    await page.getByText('odd is saved').waitFor()
+    await page.getByText('1 setting changed').waitFor()
+    assert.equal(await page.getByLabel('Requests in flight').inputValue(), '9')
+    assert.equal(await page.getByLabel('Rate limit').inputValue(), '50/s')
+    await page.unrouteAll({ behavior: 'wait' })
+    await page.getByRole('button', { name: 'Undo' }).click()
   })
 
   await t.test('a secret is rotated in two steps, and is shown nowhere afterwards', async (t) => {

@@ -52,17 +52,21 @@ function Form({ destination, tag, reload }: Omit<SettingsProps, 'rotate'>) {
   const [edited, setEdited] = useState<Draft>(base.draft)
   const [isSaving, setSaving] = useState(false)
   const [failure, setFailure] = useState<ApiFailure | null>(null)
+  /** What the page still had when a newer version came by a dialog. */
+  const [older, setOlder] = useState<string | null>(null)
   const changes = changedFields(base.draft, edited)
   useUnsaved(changes.length === 0 ? null : `What you changed of ${id}`)
+  if (older !== null && tag !== older) setOlder(null)
   // While nothing is edited, the form shows what others save.
-  if (changes.length === 0 && tag !== base.tag) {
+  if (changes.length === 0 && tag !== base.tag && tag !== older) {
     const version = { draft: draftOf(destination), tag }
     setBase(version)
     setEdited(version.draft)
   }
-  const goOn = (version: Version, draft: Draft) => {
+  const goOn = (version: Version, draftFrom: (edited: Draft) => Draft) => {
     setBase(version)
-    setEdited(draft)
+    setOlder(tag)
+    setEdited(draftFrom)
     setFailure(null)
     setSaving(false)
   }
@@ -85,7 +89,10 @@ function Form({ destination, tag, reload }: Omit<SettingsProps, 'rotate'>) {
           type="button"
           class="button"
           disabled={changes.length === 0}
-          onClick={() => goOn(base, base.draft)}
+          onClick={() => {
+            setEdited(base.draft)
+            setFailure(null)
+          }}
         >
           Undo
         </button>
@@ -99,10 +106,11 @@ function Form({ destination, tag, reload }: Omit<SettingsProps, 'rotate'>) {
           base={base}
           edited={edited}
           saved={(version) => {
-            goOn(version, version.draft)
+            // What was typed since, where the dialog was closed before it was answered, is not saved yet.
+            goOn(version, (now) => rebased(version.draft, now, changedFields(edited, now)))
             reload()
           }}
-          goOn={goOn}
+          goOn={(version, draft) => goOn(version, () => draft)}
           refused={(refusal) => {
             setFailure(refusal)
             setSaving(false)
@@ -302,10 +310,18 @@ export function SaveDialog({ id, base, edited, saved, goOn, refused, close }: Sa
       saved({ draft: draftOf(data), tag })
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error
-      if (error.fields.some(({ field }) => field === 'If-Match')) setTheirs(await newest(id))
+      if (error.fields.some(({ field }) => field === 'If-Match')) await compare()
       else if (error.fields.length > 0) refused(error)
       else setFailure(error)
       setSaving(false)
+    }
+  }
+  const compare = async () => {
+    try {
+      setTheirs(await newest(id))
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error
+      setFailure(error)
     }
   }
   if (theirs) {
