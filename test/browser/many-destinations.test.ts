@@ -169,6 +169,36 @@ test('a dialog that is opened again at once is not closed by the end of the one 
   assert.ok(await dialog.isVisible())
 })
 
+test('a dialog that was closed while it acts closes no other one, and what became of it is said', async (t) => {
+  const { page, expectFaults } = await openPage(t, await consoleOf(3), '/destinations/many-0')
+  const dialog = page.getByRole('dialog')
+  const message = 'cannot write a topic'
+  for (const [status, json, said] of [
+    [200, {}, 'Name of many-0 is paused'],
+    [503, { code: 'timeout', message, fields: [] }, 'Pause Name of many-0: Cannot write a topic.'],
+  ] as const) {
+    const late = Promise.withResolvers<void>()
+    await page.route('**/destinations/many-0/pause', async (route) => {
+      await late.promise
+      await route.fulfill({ status, json })
+    })
+    await page.getByRole('button', { name: 'Pause', exact: true }).click()
+    await dialog.getByRole('button', { name: 'Pause Name of many-0' }).click()
+    await dialog.getByRole('button', { name: 'Working …' }).waitFor()
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Pause', exact: true }).click()
+    await dialog.getByLabel('For how long').selectOption('a day')
+    late.resolve()
+    await page.getByText(said).waitFor()
+    assert.equal(await dialog.getByLabel('For how long').inputValue(), '1d')
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await page.unrouteAll({ behavior: 'wait' })
+  }
+  expectFaults(/503/)
+})
+
 test('100,000 destinations: their list opens, is sorted by keyboard, and each is found', async (t) => {
   const { page } = await openPage(t, await consoleOf(100_000), '/destinations')
   await page.getByText('100,000 destinations').waitFor()

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
-import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiFailure } from '../api/request.ts'
-import { Failure } from './notices.tsx'
+import { Failure, say, sentence } from './notices.tsx'
 
 /** A modal dialog: the browser keeps the focus in it, gives it back afterwards, and closes it by Escape. */
 export function Dialog({
@@ -52,8 +52,8 @@ interface ActionDialogProps {
   isDestructive?: boolean
   /** False while something is missing that it takes. */
   isPossible?: boolean
-  /** Rejects with ApiFailure, which is shown in the dialog. */
-  act: () => Promise<void>
+  /** Rejects with ApiFailure, which is shown in the dialog, or as a message where that was closed meanwhile. */
+  act: (isOpen: () => boolean) => Promise<void>
   close: () => void
   children?: ComponentChildren
 }
@@ -70,15 +70,19 @@ export function ActionDialog({
 }: ActionDialogProps) {
   const [isActing, setActing] = useState(false)
   const [failure, setFailure] = useState<ApiFailure | null>(null)
+  const isOpen = useRef(true)
+  useEffect(() => () => void (isOpen.current = false), [])
   const submit = async (event: Event) => {
     event.preventDefault()
     setActing(true)
     setFailure(null)
     try {
-      await act()
-      close()
+      await act(() => isOpen.current)
+      // Another dialog may be open in its place.
+      if (isOpen.current) close()
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error
+      if (!isOpen.current) return say(`${action}: ${sentence(error.message)}`, 'bad')
       setFailure(error)
       setActing(false)
     }

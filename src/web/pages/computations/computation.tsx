@@ -196,10 +196,10 @@ function DeleteDialog({
 }) {
   const [notify, setNotify] = useState(false)
   const [progress, setProgress] = useState<SyncProgressLine | null>(null)
-  const remove = async () => {
+  const remove = async (isOpen: () => boolean) => {
     const { notified } = await requestWithProgress(kind.remove, { id, query: { notify } }, setProgress)
     say(`Deleted ${id}${notify ? `; ${countOf(notified, 'call')} sent` : ''}`)
-    go('/audiences')
+    if (isOpen()) go('/audiences')
   }
   return (
     <ActionDialog

@@ -155,7 +155,7 @@ export function EraseDialog({ close }: { close: () => void }) {
   const [progress, setProgress] = useState<DeletionProgressLine | null>(null)
   // The same for each try: what was written by one whose answer was lost is not written again.
   const key = useRef(randomKey())
-  const erase = async () => {
+  const erase = async (isOpen: () => boolean) => {
     const headers = { 'Idempotency-Key': key.current }
     const { ids, sourceIds } = users
     let id: string
@@ -171,7 +171,7 @@ export function EraseDialog({ close }: { close: () => void }) {
       id = (await requestWithProgress('POST /deletions', { body, headers }, setProgress)).id
     }
     say(`${countOf(ids.length, 'user')} erased; the delete calls are on their way`)
-    go(pathTo('deletion', { id }))
+    if (isOpen()) go(pathTo('deletion', { id }))
   }
   return (
     <ActionDialog

@@ -107,11 +107,13 @@ function NewToken({ close, made }: { close: () => void; made: (id: string, token
   const [role, setRole] = useState<Role>('reader')
   const [only, setOnly] = useState('')
   const token = useRef<string | null>(null)
-  const create = async () => {
+  const create = async (isOpen: () => boolean) => {
     const ids = only.split(/[\s,]+/).filter((each) => each !== '')
     const limits = ids.length > 0 && { only: ids }
     const { data } = await request('POST /tokens', { body: { id, role, ...limits } })
     token.current = data.token
+    // Closed too early: it can be shown at no other time.
+    if (!isOpen()) made(id, data.token)
   }
   // The dialog closes itself once it has acted; then the token is shown.
   return (
