@@ -63,6 +63,9 @@ test('the list of destinations', async (t) => {
       assert.equal(await page.getByLabel('Filter by name or id').inputValue(), 'ma')
       await page.getByLabel('Filter by name or id').fill('nothing like it')
       await page.getByText('No destination has “nothing like it”').waitFor()
+      await page.getByLabel('Filter by name or id').fill('')
+      await page.getByRole('link', { name: 'crm' }).waitFor()
+      assert.equal(await page.evaluate('document.activeElement.type'), 'search', 'typing goes on in it')
     },
   )
 

@@ -252,7 +252,18 @@ test('sources, audiences and traits, deletions and suppressions', async (t) => {
     await page.getByRole('rowheader', { name: hostileUser }).waitFor()
     await assertFits(page)
     await assertAccessible(page)
+    await page.getByLabel('Only this user').fill('u-never')
+    await page.getByText('This user is not suppressed').waitFor()
+    // Of another one that is not said before it is known.
+    const late = Promise.withResolvers<void>()
+    await page.route('**/suppressions?*u-7*', async (route) => {
+      await late.promise
+      await route.continue()
+    })
     await page.getByLabel('Only this user').fill('u-7')
+    await page.getByText('Loading suppressed users').waitFor()
+    late.resolve()
+    await page.getByRole('rowheader', { name: 'u-7' }).waitFor()
     await page.getByRole('rowheader', { name: hostileUser }).waitFor({ state: 'detached' })
     await page.reload()
     await page.getByRole('rowheader', { name: 'u-7' }).waitFor()

@@ -5,7 +5,7 @@ import type { ListPage, Route, Routes } from '../api/routes.ts'
 import { query, setQuery } from '../app/address.ts'
 import { TextField } from './fields.tsx'
 import { countText } from './figures.ts'
-import { Empty } from './notices.tsx'
+import { Empty, Loading } from './notices.tsx'
 import { Loaded } from './views.tsx'
 import { width, type Width } from './width.ts'
 
@@ -242,6 +242,9 @@ export function PageTable<R extends ListRoute>({
         <div class={live.isOfBefore ? 'list is-of-before' : 'list'} aria-busy={live.isOfBefore}>
           {data.length > 0 ? (
             <Table label={what} columns={columns} rows={data} keyOf={keyOf} sorting={sorting} />
+          ) : live.isOfBefore ? (
+            // That nothing was found is said of what was asked for, which is another thing now.
+            <Loading what={what} />
           ) : (
             <Empty title={next ? 'Nothing found on this page; there is more to look through.' : empty.title}>
               {!next && empty.text && <p>{empty.text}</p>}

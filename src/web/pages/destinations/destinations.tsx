@@ -31,7 +31,8 @@ export function Destinations() {
   const live = usePage('GET /overview/destinations', { asked, follows: 'all' })
   const isFiltered = text !== '' || health !== ''
   const choose = (by: string) => setQuery({ sort: by === usual ? null : by, cursor: null })
-  const isNone = !isFiltered && live.data?.total === 0
+  // What was found by another filter says nothing of all, and its field must stay for whoever types in it.
+  const isNone = !isFiltered && settled === '' && !live.isOfBefore && live.data?.total === 0
   return (
     <>
       <PageTitle title="Destinations" curl={{ route: 'GET /overview/destinations', asked }}>
