@@ -103,9 +103,16 @@ test('dead letters in the console', async (t) => {
       await first.close()
       await refusing.waitFor(before + 1, 30_000)
 
-      const { page } = await openPage(t, url, '/dead-letters')
+      const { page, expectFaults } = await openPage(t, url, '/dead-letters')
       await page.getByText(/Looked at: \d+ of \d+/).waitFor()
       await assertAccessible(page)
+      const json = { code: 'unavailable', message: 'cannot write a topic', fields: [] }
+      await page.route('**/replays/*/pause', (route) => route.fulfill({ status: 409, json }))
+      await tabTo(page, 'Pause')
+      await page.keyboard.press('Enter')
+      await page.getByText(/^Replay replay-.*: cannot write a topic/).waitFor()
+      expectFaults(/409/)
+      await page.unrouteAll({ behavior: 'wait' })
       await tabTo(page, 'Pause')
       await page.keyboard.press('Enter')
       await page.getByRole('region', { name: 'Replays' }).getByText('paused', { exact: true }).waitFor()

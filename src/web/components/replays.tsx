@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useLive, type Live } from '../api/live.ts'
-import { request } from '../api/request.ts'
+import { ApiFailure, request } from '../api/request.ts'
 import type { ListPage, ReplayAnswer, ReplayStatusAnswer } from '../api/routes.ts'
 import { may } from '../app/session.ts'
 import { ActionDialog } from './dialog.tsx'
@@ -81,6 +81,15 @@ export function ReplayRow({
     say(`Replay ${job.id}: ${to === 'cancel' ? 'cancelled' : to === 'pause' ? 'paused' : 'goes on'}`)
     turned()
   }
+  const turnAtOnce = async (to: Turn) => {
+    try {
+      await turn(to)
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error
+      say(`Replay ${job.id}: ${error.message}`, 'bad')
+      turned()
+    }
+  }
   const state = status?.state ?? job.state
   const isUnfinished = state === 'running' || state === 'paused'
   return (
@@ -102,7 +111,7 @@ export function ReplayRow({
           <button
             type="button"
             class="button button-small"
-            onClick={() => turn(state === 'paused' ? 'resume' : 'pause')}
+            onClick={() => turnAtOnce(state === 'paused' ? 'resume' : 'pause')}
           >
             {state === 'paused' ? 'Go on' : 'Pause'}
           </button>
