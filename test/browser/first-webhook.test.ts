@@ -186,6 +186,30 @@ test('destinations are made, tested and described in the console', async (t) => 
       await page.getByText('2 things would change').waitFor()
       await page.getByText('Website → The website').waitFor()
       await page.getByText('Create destination from-file').waitFor()
+      // An answer that comes after the file was edited on is none to what stands there.
+      const late = Promise.withResolvers<void>()
+      await page.route('**/settings/apply', async (route) => {
+        await late.promise
+        await route.continue()
+      })
+      await show.click()
+      await file.fill('{}')
+      const answered = page.waitForResponse('**/settings/apply')
+      late.resolve()
+      await (await answered).finished()
+      await page.unrouteAll({ behavior: 'wait' })
+      await page.evaluate('new Promise(requestAnimationFrame)')
+      assert.equal(await page.getByRole('button', { name: 'Apply …' }).count(), 0)
+      await show.click()
+      await page.getByText('Nothing would change').waitFor()
+      const asked: string[] = []
+      page.once('dialog', async (dialog) => {
+        asked.push(dialog.message())
+        await dialog.dismiss()
+      })
+      await page.getByRole('link', { name: 'Overview' }).click()
+      assert.deepEqual(asked, ['Leave this page? The file that you edited will be lost.'])
+      await file.fill(JSON.stringify(settings))
       await page.getByText('Secrets that there are').click()
       await page.getByLabel('POSTRIDER_SECRET_MY_RECEIVER').fill('another-secret')
       await page.getByText('2 things would change').waitFor({ state: 'detached' })

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { useLive } from '../../api/live.ts'
 import { ApiFailure, request } from '../../api/request.ts'
 import type { ApplyAnswer } from '../../api/routes.ts'
+import { useUnsaved } from '../../app/address.ts'
 import { may } from '../../app/session.ts'
 import { PageTitle } from '../../app/shell.tsx'
 import { ActionDialog } from '../../components/dialog.tsx'
@@ -84,24 +85,30 @@ function Change({ settings: before, text, version, reload }: ChangeProps) {
   const settings = parsedFile(edited)
   const there = secretsIn(before)
   const wanted = [...(settings ? secretsIn(settings) : [])]
+  useUnsaved(edited === text ? null : 'The file that you edited')
   // A difference is to what was given, and to nothing that came after it.
-  useEffect(() => setDifference(null), [edited, isPruning, typed])
+  const given = useRef(0)
+  useEffect(() => {
+    given.current++
+    setDifference(null)
+  }, [edited, isPruning, typed])
   // Somebody else's change, or one's own: what is not edited follows it.
   useEffect(() => setEdited(text), [version])
   const compare = async (event: Event) => {
     event.preventDefault()
     if (settings === null) return
     setFailure(null)
-    const given = wanted.flatMap(([name]) => (typed[name] ? [[name, typed[name]] as const] : []))
-    const secrets = Object.fromEntries(given)
+    const asked = given.current
+    const pairs = wanted.flatMap(([name]) => (typed[name] ? [[name, typed[name]] as const] : []))
+    const secrets = Object.fromEntries(pairs)
     try {
       const { data } = await request('POST /settings/apply', {
         body: { settings, secrets, prune: isPruning, dryRun: true },
       })
-      setDifference({ settings, secrets, report: data })
+      if (given.current === asked) setDifference({ settings, secrets, report: data })
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error
-      setFailure(error)
+      if (given.current === asked) setFailure(error)
     }
   }
   return (
