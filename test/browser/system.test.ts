@@ -113,9 +113,27 @@ test('the pages of the system', async (t) => {
     await page.getByLabel('URL of the incoming webhook').fill(receiver.url)
     await page.getByRole('button', { name: 'Test', exact: true }).click()
     await page.getByText('no_service').waitFor()
+    // A test that is slower than the next one says nothing any more.
+    const [isAnswered, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    await page.route(
+      '**/alerts/test',
+      async (route) => {
+        const response = await route.fetch()
+        isAnswered.resolve()
+        await late.promise
+        await route.fulfill({ response })
+      },
+      { times: 1 },
+    )
+    await page.getByRole('button', { name: 'Test', exact: true }).click()
+    await isAnswered.promise
     receiver.answer({ status: 200, body: 'ok' })
     await page.getByRole('button', { name: 'Test', exact: true }).click()
     await page.getByText('taken', { exact: true }).waitFor()
+    late.resolve()
+    await page.unrouteAll({ behavior: 'wait' })
+    await page.evaluate('new Promise(requestAnimationFrame)')
+    assert.equal(await page.getByText('no_service').count(), 0)
     await assertAccessible(page)
     await page.getByRole('button', { name: 'Save', exact: true }).click()
     const saved = page.getByRole('region', { name: 'Who is told' }).getByRole('row', { name: /Slack/ })

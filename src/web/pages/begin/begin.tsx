@@ -187,13 +187,15 @@ function Delivered({ id }: { id: string }) {
   const delivered = found?.delivered ?? 0
   const send = async () => {
     setFailure(null)
+    // At once: a second click would send all of it a second time.
+    setSent(true)
     try {
       await request('POST /replays', { body: { destinationId: id, since: '1h', only: everyKind } })
-      setSent(true)
       say(`What came in within an hour is sent to ${id}`)
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error
       setFailure(error)
+      setSent(false)
     }
   }
   return (

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { ApiFailure, request } from '../../api/request.ts'
 import type { AlertAnswers } from '../../api/routes.ts'
 import { Failure, Loading } from '../../components/notices.tsx'
@@ -13,14 +13,18 @@ type TestState = { answers: AlertAnswers['answers'] } | { failure: ApiFailure } 
 /** One test after another, and what came of the last. */
 export function useTest() {
   const [state, setState] = useState<TestState>(null)
+  const count = useRef(0)
   const test = async (body: AlertTest) => {
+    const number = ++count.current
+    // One that was slower than the next says nothing any more.
+    const ended = (to: TestState) => number === count.current && setState(to)
     setState('asking')
     try {
       const { data } = await request('POST /alerts/test', { body })
-      setState({ answers: data.answers })
+      ended({ answers: data.answers })
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error
-      setState({ failure: error })
+      ended({ failure: error })
     }
   }
   return { state, run: (body: AlertTest) => void test(body) }
@@ -39,15 +43,19 @@ interface AlertFormProps {
 /** Fields, Test and Save, and below what came of either. */
 export function AlertForm({ given, isGiven, canTest = true, save, children }: AlertFormProps) {
   const [failure, setFailure] = useState<ApiFailure | null>(null)
+  const [isSaving, setSaving] = useState(false)
   const { state, run } = useTest()
   const submit = async (event: Event) => {
     event.preventDefault()
+    setSaving(true)
     setFailure(null)
     try {
       await save()
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error
       setFailure(error)
+    } finally {
+      setSaving(false)
     }
   }
   return (
@@ -57,7 +65,7 @@ export function AlertForm({ given, isGiven, canTest = true, save, children }: Al
         <button type="button" class="button" disabled={!isGiven || !canTest} onClick={() => run(given)}>
           Test
         </button>
-        <button type="submit" class="button button-primary" disabled={!isGiven}>
+        <button type="submit" class="button button-primary" disabled={!isGiven || isSaving}>
           Save
         </button>
       </div>
