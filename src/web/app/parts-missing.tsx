@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { pathTo } from '../../console/page-paths.ts'
 import { useLive } from '../api/live.ts'
 import type { ProblemAnswer } from '../api/routes.ts'
@@ -22,7 +22,8 @@ export const missingParts = signal<readonly ProblemAnswer[]>([])
 export function PartsMissing() {
   const isWanted = currentPage.value?.page !== 'overview'
   const { data } = useLive('GET /problems', { query: { kind: kinds } }, 10_000, isWanted)
-  useEffect(() => void (missingParts.value = data?.problems ?? []), [data])
+  // In the turn in which it is said here: nothing is green beside it.
+  useLayoutEffect(() => void (missingParts.value = data?.problems ?? []), [data])
   const missing = data?.problems.filter(({ seen }) => !seen) ?? []
   if (!isWanted || missing.length === 0) return null
   return (

@@ -164,7 +164,7 @@ function Waiting({ lag, waiting }: { lag: number | null; waiting: number | null 
   const parts = [lag === null ? null : `${compactText(lag)} for a forwarder`]
   parts.push(waiting === null ? null : `${compactText(waiting)} for a retry`)
   return (
-    <Figure name="Waiting" note={parts.filter(Boolean).join(', ') || 'no forwarder is running'}>
+    <Figure name="Waiting" note={parts.filter(Boolean).join(', ') || 'not counted yet'}>
       {lag === null || waiting === null ? (
         <NotKnown why={lag === null ? 'No forwarder says it' : 'It could not be counted, or it moves'} />
       ) : (
