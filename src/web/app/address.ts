@@ -53,7 +53,9 @@ function backToPlace(): void {
   const step = () => {
     if (stop.signal.aborted || address.value !== at) return
     scrollTo(0, scrolledTo)
-    if (scrollY < scrolledTo - 1 && performance.now() < until) requestAnimationFrame(step)
+    // Where the console is slow it is loading for longer.
+    const mayGrow = performance.now() < until || document.querySelector('main .loading') !== null
+    if (scrollY < scrolledTo - 1 && mayGrow) requestAnimationFrame(step)
     else stop.abort()
   }
   step()
