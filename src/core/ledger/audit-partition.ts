@@ -36,9 +36,22 @@ export interface Segment {
 /** Segments kept of a partition; beyond that they are joined two by two. */
 const maxSegments = 2_048
 
+/** What is audited of a partition. Times are epoch ms. */
+interface FactBounds {
+  /** Tallies of that time or later are left out. */
+  until: number
+  /** The equation is of tallies since then: of what was in a tier before, records may have been removed by retention. */
+  equatedSince: number
+  /** Of a tier, the first offset that the log still holds. */
+  low: number
+}
+
 /** The tallies of one partition, added up in memory that does not grow with their number. */
 export class PartitionFacts implements FactSink {
+  /** Of what the equation is of. */
   readonly counts = new Map<string | null, DestinationCounts>()
+  /** What was finished before that; null while nothing was. */
+  equatedFrom: FinishedOffsets | null = null
   /** The offsets covered so far; null while there are none. */
   finished: FinishedOffsets | null = null
   /** When the first tally was written, epoch ms. */
@@ -49,15 +62,15 @@ export class PartitionFacts implements FactSink {
   #segments: Segment[] = []
   #open: Segment | null = null
   readonly #owners = new Map<string, OffsetRun[]>()
-  readonly #until: number
+  readonly #bounds: FactBounds
 
-  /** @param until epoch ms: tallies of that time or later are left out */
-  constructor(until = Infinity) {
-    this.#until = until
+  constructor(bounds: FactBounds) {
+    this.#bounds = bounds
   }
 
   add({ tally, at, tallied, finished }: Fact): void {
-    if (at >= this.#until) return
+    const { until, equatedSince, low } = this.#bounds
+    if (at >= until) return
     this.finished = finished
     this.since ??= at
     this.tallies++
@@ -68,8 +81,14 @@ export class PartitionFacts implements FactSink {
     this.#addOwners(tally, tallied)
     const segment = (this.#open ??= newSegment(tally.start, at))
     segment.talliedRecords += tally.records
+    // A record that is gone cannot be told from one that was in the tier already: what came in is not known.
+    const isEquated = at >= equatedSince && tallied[0]!.start >= low
+    if (!isEquated) {
+      this.equatedFrom = finished
+      this.counts.clear()
+    }
     for (const each of tally.counts) {
-      addCounts(this.counts, each)
+      if (isEquated) addCounts(this.counts, each)
       const { retried, deferred, deadLettered } = each
       if (retried + deferred + deadLettered === 0) continue
       const published = publishedOf(segment, each.destinationId)

@@ -31,6 +31,8 @@ interface Watched {
   /** Known once all tallies were read, and with it what was finished before its chain. */
   result: Chain<PartitionFacts> | null
   before: readonly OffsetRun[]
+  /** What was finished before the tallies that the equation is of. */
+  beforeEquation: readonly OffsetRun[]
 }
 
 /** What is known of a delivery in a tier, or of a record among the dead letters. */
@@ -60,8 +62,13 @@ export class Audit {
       const { position, metadata } = of
       const committed: FinishedOffsets | null =
         position === null ? null : { position, runs: decodeFinished(position, metadata) }
-      const chain = new LedgerChain(committed, tallyIdOf(of.metadata), () => new PartitionFacts(terms.until))
-      this.#watched.set(keyOf(of), { of, chain, result: null, before: [] })
+      const bounds = {
+        until: terms.until,
+        equatedSince: terms.retriesKeptSince,
+        low: terms.isTier(of.topic) ? of.low : 0,
+      }
+      const chain = new LedgerChain(committed, tallyIdOf(of.metadata), () => new PartitionFacts(bounds))
+      this.#watched.set(keyOf(of), { of, chain, result: null, before: [], beforeEquation: [] })
     }
   }
 
@@ -78,7 +85,9 @@ export class Audit {
     for (const watched of this.#watched.values()) {
       watched.result = watched.chain.end()
       watched.result.sink.end()
-      watched.before = allRuns(watched.result.start)
+      const { start, sink } = watched.result
+      watched.before = allRuns(start)
+      watched.beforeEquation = allRuns(sink.equatedFrom ?? start)
     }
   }
 
@@ -114,12 +123,13 @@ export class Audit {
 
   #addScheduled(record: PublishedRecord): void {
     const sums = this.#tierSums(record.destinationId)
-    const kind = record.from ? this.#classOf(record, record.from) : 'replay'
-    if (kind === 'fact') this.#found(record, 'foundRetries')
+    const found = record.from ? this.#classOf(record, record.from) : 'replay'
+    if (found === 'fact') this.#found(record, 'foundRetries')
+    const kind = found === 'fact' && !this.#isEquated(record.from!) ? 'earlier' : found
     const tier = this.#watched.get(keyOf(record))
     if (!tier?.result) return
     const { sink } = tier.result
-    if (isInRuns(tier.before, record.offset)) {
+    if (isInRuns(tier.beforeEquation, record.offset)) {
       if (kind === 'fact') sums.settledBefore++
       return
     }
@@ -166,6 +176,11 @@ export class Audit {
     const { result } = watched
     if (!result.sink.isReported(from.offset)) return 'ahead'
     return result.sink.isBy(record.owner, from.offset) && !record.repeated ? 'fact' : 'copy'
+  }
+
+  /** Whether the equation takes in what became of the record there. */
+  #isEquated(from: Place): boolean {
+    return !isInRuns(this.#watched.get(keyOf(from))!.beforeEquation, from.offset)
   }
 
   #found({ from, destinationId }: PublishedRecord, what: 'foundRetries' | 'foundDeadLetters'): void {

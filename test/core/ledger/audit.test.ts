@@ -221,16 +221,19 @@ class World {
     }
   }
 
-  /** @param since tallies written before are not read */
-  audit(since = 0): AuditReport {
+  /**
+   * @param since tallies written before are not read
+   * @param tier what retention has left of it: offsets, and since when all is there
+   */
+  audit(since = 0, tier = { low: 0, keptSince: 0 }): AuditReport {
     const audit = new Audit({
       partitions: places.map((place) => {
         const { position = null, metadata = null } = this.committed.get(place.partition) ?? {}
-        return { ...place, group: 'group', low: 0, position, metadata }
+        return { ...place, group: 'group', low: place.topic === 'tier' ? tier.low : 0, position, metadata }
       }),
       isTier: (topic) => topic === 'tier',
       until: Infinity,
-      retriesKeptSince: 0,
+      retriesKeptSince: tier.keptSince,
       deadLettersKeptSince: 0,
     })
     for (const [at, { topic, partition, tally }] of this.tallies.tallied.entries())
@@ -247,6 +250,7 @@ class World {
       return { ...written, ...place, repeated }
     }
     for (const { offset, ...written } of this.retries) {
+      if (offset < tier.low) continue
       const place = { ...places[2], offset }
       audit.addRetry(place, [published(place, written)])
     }
@@ -287,6 +291,24 @@ class World {
     return list.flatMap(({ from, owner }, index) =>
       from && finishedBy.get(`${from.topic}/${from.partition}/${from.offset}`) === owner ? [index] : [],
     )
+  }
+
+  /** How far retention may have come in the tier: what came of tallies since then is kept, and what is not finished. */
+  removedOfTier(keptSince: number): number {
+    const chain = this.chain()
+    const talliedAt = ({ topic, partition, offset }: NonNullable<Written['from']>) =>
+      this.tallies.tallied.findIndex(
+        (each) =>
+          each.topic === topic &&
+          each.partition === partition &&
+          chain.includes(each) &&
+          isInRuns(pairs(each.tally.finished, each.tally.start), offset),
+      )
+    const kept = this.retries.find(({ from, offset }) => {
+      const at = from && talliedAt(from)
+      return !this.isCommitted(2, offset) || at === -1 || (at !== null && at >= keptSince)
+    })
+    return kept?.offset ?? this.logs[2]!.length
   }
 
   /** Tallies that the committed metadata leads back to. */
@@ -366,6 +388,25 @@ test('everything is accounted for from wherever an audit begins', async () => {
       const world = await history(all)
       for (let times = 0; times < 2; times++) {
         const { ok, faults, destinations } = world.audit(Math.floor(world.tallies.tallied.length * part))
+        assert.deepEqual(faults, [])
+        assert.ok(ok, JSON.stringify(destinations))
+        await world.settle()
+      }
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('what retention has removed of a tier leaves no fault, also what a replay had sent or waited there', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, fc.double({ min: 0, max: 1, noNaN: true }), async (all, part) => {
+      const world = await history(all, (at, { kind }) => {
+        if (kind === 'stay') at.replay('crm')
+      })
+      const keptSince = Math.floor(world.tallies.tallied.length * part)
+      for (let times = 0; times < 2; times++) {
+        const low = world.removedOfTier(keptSince)
+        const { ok, faults, destinations } = world.audit(0, { low, keptSince })
         assert.deepEqual(faults, [])
         assert.ok(ok, JSON.stringify(destinations))
         await world.settle()
