@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AuditSource } from '../../../src/operators/audit/audit.ts'
+import { audit, type AuditSource } from '../../../src/operators/audit/audit.ts'
 import { AuditRuns, nextAudit, verdictView, type AuditVerdict } from '../../../src/operators/audit/runs.ts'
 import { encodeFinished, withTally } from '../../../src/core/offsets/offset-runs.ts'
 import type { OperationalEvent } from '../../../src/core/operational/operational-event.ts'
@@ -86,6 +86,32 @@ test('of very many destinations a verdict shows those out of balance and the lar
     [4_999_950_000, 4_999_949_999, 1],
   )
   assert.deepEqual([view.faults.length, view.faultCount], [1_000, 5_000])
+})
+
+test('a forwarder that takes over with a clock that is behind leaves no gap where an audit begins', async () => {
+  const ends = { group: 'g', low: 0, position: 3, metadata: withTally(encodeFinished(3, []), 't2') }
+  const rest = { before: [], finished: [0, 1], lost: [], records: 1, owner: 'o', earlier: [], held: [] }
+  const source = {
+    snapshot: async () => ({
+      partitions: [{ topic: 'calls', partition: 0, ...ends }],
+      ...{ isTier: () => false, retriesKeptSince: 0, deadLettersKeptSince: 0 },
+    }),
+    async tallies(_: unknown, each: Parameters<AuditSource['tallies']>[1]) {
+      for (const [start, at] of [1_002, 999, 1_001].entries()) {
+        const chained = { id: `t${start}`, predecessor: start === 0 ? null : `t${start - 1}`, group: 'g' }
+        const tally = { ...chained, start, position: start + 1, counts: [], ...rest }
+        each({ topic: 'calls', partition: 0 }, tally, at)
+      }
+    },
+    async calls(_: unknown, __: unknown, each: Parameters<AuditSource['calls']>[2]) {
+      for (const offset of [0, 1, 2]) each({ topic: 'calls', partition: 0 }, offset)
+    },
+    retries: async () => {},
+    deadLetters: async () => {},
+  } as unknown as AuditSource
+  const keys = { add: () => true, close() {} }
+  const { ok, faults } = await audit(source, () => keys, { since: 1_000, until: null })
+  assert.deepEqual([ok, faults], [true, []])
 })
 
 /** Audits of two partitions, of which one can lack its calls, at a time that the test sets. */
