@@ -106,7 +106,10 @@ export function stateByTraces(traces: readonly Trace[], finish: FinishOf): Ended
   const retries = traces.filter((trace) => trace.kind === 'retry')
   const deadLetters = traces.filter((trace) => trace.kind === 'dead_letter')
   const dispositions = traces.filter((trace) => trace.kind === 'disposition')
-  const replays = retries.filter(({ from }) => from === null)
+  // What a replay has sent comes before what became of it, whatever the clocks of its console and of the forwarder say.
+  const replays = retries.filter(
+    ({ from, place }) => from === null && !dispositions.some(({ of }) => sameRecord(of, place)),
+  )
   // A record in its topic was written before the ledger's, and is kept longer.
   const last = [...dispositions, ...replays, ...deadLetters]
     .sort((a, b) => a.at - b.at || Number(a.kind === 'disposition') - Number(b.kind === 'disposition'))

@@ -202,6 +202,17 @@ test('a dead letter is shown with its reason and place, and a replay starts over
   assert.deepEqual(stateOf({ traces: [deadLetter(2)], finish: finished(byA) }), ['dead_letter', false, 1])
 })
 
+test('what became of a replay is known, also where the clock of its console is ahead of the forwarder’s', () => {
+  const traces = [
+    deadLetter(2),
+    disposition(2, 'dead_lettered', { reason: 'rejected' }),
+    retry(500, { from: null, owner: 'replay/r' }),
+    disposition(90, 'delivered', { of: tierAt(1) }),
+  ]
+  const owners = { [placeKey(call)]: 'a/1', [placeKey(tierAt(1))]: 'a/1' }
+  assert.deepEqual(stateOf({ traces, finish: finished(owners) }), ['delivered', false, 1])
+})
+
 test('work of an owner that no commit holds is marked as a repeat, and so is what follows from it', () => {
   const traces = [
     attempt(1),
