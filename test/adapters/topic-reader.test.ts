@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import kafkajs, { type Kafka } from 'kafkajs'
 import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
-import { readRange } from '../../src/adapters/kafka/read/read-range.ts'
+import { readBetween, readRange } from '../../src/adapters/kafka/read/read-range.ts'
 import { TopicReader } from '../../src/adapters/kafka/read/topic-reader.ts'
 import type { TopicRecord } from '../../src/adapters/kafka/read/topic-record.ts'
 import { PostriderError } from '../../src/errors.ts'
@@ -81,6 +81,22 @@ test('the reader starts at once on an empty topic and on one whose records were 
     seen.map(({ offset }) => offset),
     [10],
   )
+})
+
+test('the reader says what retention took before it was read', async (t) => {
+  const topic = await makeTopic(t, 1)
+  await produce(topic, numbered(10))
+  const admin = kafka.admin()
+  await admin.connect()
+  t.after(() => admin.disconnect())
+  await deleteRecords(admin, topic, [{ partition: 0, offset: 6 }])
+  const seen: unknown[] = []
+  await readBetween([{ partition: 0, low: 2, high: 10 }], {
+    ...{ kafka, topic, log },
+    onRecord: ({ offset }) => void seen.push(offset),
+    onGone: (...gone) => void seen.push(gone),
+  })
+  assert.deepEqual(seen, [[0, 2, 6], 6, 7, 8, 9])
 })
 
 test('the reader reaches the end of a topic that ends in control records', async (t) => {

@@ -231,7 +231,11 @@ export class RecordTaker {
     const endOf = ({ partition, high }: PartitionSpan) =>
       committed === null ? high : Math.min(high, committed.get(keyOfPlace({ topic, partition })) ?? 0)
     const now = await this.#left(topic, spans, endOf)
-    for await (const record of this.#source.read(topic, now, this.#signal)) {
+    const gone: PartitionSpan[] = []
+    for await (const record of this.#source.read(topic, now, this.#signal, (each) => gone.push(each))) {
+      this.#noteGone(topic, gone, ({ partition, high }) =>
+        partition === record.partition ? Math.min(high, record.offset) : 0,
+      )
       await look(record)
       this.#outbox.note({ topic, partition: record.partition, offset: record.offset }, 'looked')
       if (!this.#outbox.isFull && ++this.#sinceLook < lookEvery) continue
@@ -239,9 +243,26 @@ export class RecordTaker {
       await this.#outbox.flush()
     }
     this.#signal.throwIfAborted()
+    this.#noteGone(topic, gone, ({ partition, high }) =>
+      Math.min(high, now.find((each) => each.partition === partition)!.high),
+    )
     for (const { partition, low, high } of now)
       if (low < high) this.#outbox.reached({ topic, partition }, high)
     return spans.every((span) => span.low >= span.high || endOf(span) >= span.high)
+  }
+
+  /**
+   * What lies behind the records that are still to be looked at waits for its turn.
+   *
+   * @param endOf up to where it is to be noted now
+   */
+  #noteGone(topic: string, gone: PartitionSpan[], endOf: (span: PartitionSpan) => number): void {
+    for (const span of gone.splice(0)) {
+      const { partition, low } = span
+      const end = endOf(span)
+      if (end > low) this.#outbox.note({ topic, partition, offset: end - 1 }, 'lost', end - low)
+      else gone.push(span)
+    }
   }
 
   async #left(
@@ -253,12 +274,14 @@ export class RecordTaker {
     return spans.map((span) => {
       const { partition, low, high } = span
       const place = { topic, partition }
-      const next = Math.max(this.#outbox.positionOf(place) ?? 0, low)
+      // A process that goes on finds a range that begins later, where retention took what was not looked at.
+      const position = this.#outbox.positionOf(place) ?? 0
+      const next = position > 0 ? position : low
       const kept = Math.max(next, held.get(partition)?.low ?? 0)
       // Retention was faster than the replay.
-      if (kept > next && next < high)
+      if (kept > next && next < high && low < high)
         this.#outbox.note({ ...place, offset: Math.min(kept, high) - 1 }, 'lost', Math.min(kept, high) - next)
-      return { partition, low: kept, high: endOf(span) }
+      return { partition, low: Math.max(kept, low), high: endOf(span) }
     })
   }
 }

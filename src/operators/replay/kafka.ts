@@ -108,7 +108,11 @@ export function openReplaySource({
       return new Map(commits.map((commit) => [keyOfPlace(commit), commit.position ?? 0]))
     },
 
-    read: (topic, spans, signal) => readSpans(spans, { kafka, topic, log, signal }),
+    read: (topic, spans, signal, onGone) =>
+      readSpans(spans, {
+        ...{ kafka, topic, log, signal },
+        onGone: onGone && ((partition, low, high) => onGone({ partition, low, high })),
+      }),
     each: (topic, spans, onRecord, signal) => readBetween(spans, { kafka, topic, log, signal, onRecord }),
 
     settings: (from, signal) =>

@@ -44,8 +44,13 @@ export interface ReplaySource {
   spans(topic: string, since?: number): Promise<PartitionSpan[]>
   /** By `topic/partition`, of calls and of every retry topic: all below is finished by the forwarders. */
   committed(): Promise<ReadonlyMap<string, number>>
-  /** In order within a partition, partitions mixed. */
-  read(topic: string, spans: readonly PartitionSpan[], signal: AbortSignal): AsyncIterable<StoredRecord>
+  /** In order within a partition, partitions mixed. @param onGone told, soon, what retention took meanwhile */
+  read(
+    topic: string,
+    spans: readonly PartitionSpan[],
+    signal: AbortSignal,
+    onGone?: (gone: PartitionSpan) => void,
+  ): AsyncIterable<StoredRecord>
   /** The same by calls of `take`, for as little as that takes: a ledger has thousands of records a second. */
   each(
     topic: string,

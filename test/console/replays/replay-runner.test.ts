@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { RecordTaker } from '../../../src/operators/replay/call-run.ts'
 import { ReplayOutbox } from '../../../src/operators/replay/outbox.ts'
 import { maxHeldRunning, maxRunning, ReplayRunner } from '../../../src/operators/replay/runner.ts'
-import type { LedgerFollower, ReplayedRecord, ReplayRig } from '../../../src/operators/replay/rig.ts'
+import type {
+  LedgerFollower,
+  ReplayedRecord,
+  ReplayProgress,
+  ReplayRig,
+  ReplaySource,
+} from '../../../src/operators/replay/rig.ts'
+import { noTotals } from '../../../src/core/replay/replay-job.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
 import { evolve } from '../../../src/core/settings/events.ts'
@@ -180,6 +188,48 @@ test('the replays of many pauses run at once, and leave its place to one that so
   await until(() => runs.begun.length >= maxHeldRunning + 1, 600_000)
   assert.equal(runs.begun.length, maxHeldRunning + 1)
   assert.ok(runs.begun.includes('asked'))
+})
+
+/** How far a replay comes in a log of 100 offsets that begins there, and from which these are taken while it reads. */
+async function lookedAt(low: number, takenMeanwhile: [number, number] | null, before: ReplayProgress[]) {
+  const { signal } = new AbortController()
+  const outbox = new ReplayOutbox({
+    ...{ job: { rate: null }, before, turn: async () => {}, signal },
+    topic: { append: async () => [], lag: async () => 0, close() {} },
+    lease: { check() {}, commit: async () => {}, release: async () => {} },
+  })
+  const source: Pick<ReplaySource, 'spans' | 'read'> = {
+    spans: async () => [{ partition: 0, low, high: 100 }],
+    async *read(_, [span], __, onGone) {
+      const [from, to] = takenMeanwhile ?? [100, 100]
+      // What is read was fetched a while ago.
+      if (takenMeanwhile) onGone!({ partition: 0, low: from, high: to })
+      for (let offset = span!.low; offset < span!.high; offset++) {
+        const rest = { partition: 0, key: null, value: null, headers: {}, timestamp: 0 }
+        if (offset < from || offset >= to) yield { offset, ...rest }
+      }
+    },
+  }
+  const positions: number[] = []
+  const spans = [{ partition: 0, low, high: 100 }]
+  await new RecordTaker(source as ReplaySource, outbox, signal).take('calls', spans, null, async () => {
+    await outbox.flush()
+    positions.push(outbox.positionOf({ topic: 'calls', partition: 0 }) ?? 0)
+  })
+  await outbox.flush()
+  const { looked, lost } = outbox.totals
+  return { looked, lost, positions: new Set(positions) }
+}
+
+test('a replay counts what retention takes before it has looked at it, while it reads and from one process to the next', async () => {
+  const whileReading = await lookedAt(0, [20, 50], [])
+  assert.deepEqual([whileReading.looked, whileReading.lost], [70, 30])
+  assert.ok(whileReading.positions.has(19), 'what lies before is looked at first')
+  const done = [{ topic: 'calls', partition: 0, position: 40, totals: noTotals() }]
+  const goesOn = await lookedAt(60, null, done)
+  assert.deepEqual([goesOn.looked, goesOn.lost], [40, 20])
+  const toTheEnd = await lookedAt(0, [90, 120], [])
+  assert.deepEqual([toTheEnd.looked, toTheEnd.lost], [90, 10])
 })
 
 test('a replay with a rate sends no more than that in any second, also after minutes in which it found nothing', async (t) => {

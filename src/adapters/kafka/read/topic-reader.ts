@@ -296,10 +296,13 @@ export class TopicReader {
    * off (an unclean election), and it goes on at its end, for what comes now gets the numbers of what is gone.
    */
   async #findRange(connection: BrokerConnection, partition: number): Promise<void> {
-    const { topic, log } = this.#options
+    const { topic, log, onGone } = this.#options
     const { low, high } = await whereToGoOn(connection, { topic, partition })
     const position = this.#positions.get(partition) ?? 0
-    if (position < low) return this.#positions.advance(partition, low)
+    if (position < low) {
+      onGone?.(partition, position, low)
+      return this.#positions.advance(partition, low)
+    }
     // A follower that leads from now on may not know yet how far all of them are.
     if (position <= high) return delay(lookAgainMs)
     log.warn(

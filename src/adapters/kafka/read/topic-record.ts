@@ -45,6 +45,8 @@ export interface TopicReaderOptions {
   onRecord: (record: TopicRecord, signal: AbortSignal) => void | Promise<void>
   /** Called once all records were handled that one answer of a broker brought. Must not reject. */
   onAnswered?: () => void | Promise<void>
+  /** Called where retention took offsets (`to` is not one of them) before they were read. */
+  onGone?: ((partition: number, from: number, to: number) => void) | undefined
   /** First offset to read by partition; others are read from their beginning. */
   from?: ReadonlyMap<number, number>
   /**
@@ -66,7 +68,7 @@ export interface TopicReaderOptions {
 /** Options that all readers of a part of a topic share. */
 export type ReadBetweenOptions = Pick<
   TopicReaderOptions,
-  'kafka' | 'brokers' | 'topic' | 'log' | 'onRecord' | 'onAnswered' | 'fetchBytes'
+  'kafka' | 'brokers' | 'topic' | 'log' | 'onRecord' | 'onAnswered' | 'onGone' | 'fetchBytes'
 > & {
   /** Ends the reading early, with an error. */
   signal?: AbortSignal | undefined
