@@ -12,7 +12,7 @@ import type { PartitionSpan, ReplayedRecord, ReplayRig, ReplaySource } from './r
 
 /** Brokers' clocks, which stamp records, and forwarders', which say when a delivery failed, may differ by this. */
 const clockSkewMs = 600_000
-/** Of deliveries that were met; further failures of those beyond are sent as well. 160 MB. */
+/** Of deliveries that are sent; further failures of those beyond are sent as well. 160 MB. */
 const maxDeliveries = 10_000_000
 
 /** What is to become of a dead letter that is chosen. */
@@ -29,7 +29,7 @@ export class ChosenDeadLetters {
   readonly #ids: ReadonlySet<string> | null
   /** There may be millions of other destinations, and each that is read takes ten times as long. */
   readonly #mayBeChosen: (value: Uint8Array | null) => boolean
-  /** Ids of deliveries: of one that failed several times the first is sent. */
+  /** Ids of deliveries: of one that failed several times the first is sent that can be. */
   readonly #met: DeliveryIdSet
   readonly #erasures: { covers(call: ErasableCall): boolean }
   readonly #topics: ReadonlySet<string>
@@ -58,9 +58,7 @@ export class ChosenDeadLetters {
 
   /** Notes what an earlier process decided on. */
   async recall(record: StoredRecord): Promise<void> {
-    const stored = await this.#chosen(record)
-    const id = stored && deliveryIdOf(stored)
-    if (id !== null) this.#met.add(id)
+    await this.verdict(record)
   }
 
   /** Null: it is not chosen. */
@@ -69,11 +67,11 @@ export class ChosenDeadLetters {
     if (stored === null) return null
     if (this.#erasures.covers(stored.owner)) return { is: 'erased' }
     const id = deliveryIdOf(stored)
-    if (id !== null) {
-      if (this.#met.has(id)) return { is: 'repeated' }
-      this.#met.add(id)
-    }
-    return this.#plan(stored)
+    if (id !== null && this.#met.has(id)) return { is: 'repeated' }
+    const planned = this.#plan(stored)
+    // Where this one cannot be sent, a later failure of the delivery may be.
+    if (id !== null && planned.is === 'sent') this.#met.add(id)
+    return planned
   }
 
   async #chosen(record: StoredRecord): Promise<StoredDeadLetter | null> {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import type { StoredDeadLetter } from '../../../src/operators/dead-letters/dead-letters.ts'
+import { ChosenDeadLetters } from '../../../src/operators/replay/chosen-dead-letters.ts'
 import { RecordTaker } from '../../../src/operators/replay/call-run.ts'
 import { ReplayOutbox } from '../../../src/operators/replay/outbox.ts'
 import { maxHeldRunning, maxRunning, ReplayRunner } from '../../../src/operators/replay/runner.ts'
@@ -10,7 +12,7 @@ import type {
   ReplayRig,
   ReplaySource,
 } from '../../../src/operators/replay/rig.ts'
-import { noTotals } from '../../../src/core/replay/replay-job.ts'
+import { noTotals, type DeadLetterReplay } from '../../../src/core/replay/replay-job.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
 import { evolve } from '../../../src/core/settings/events.ts'
@@ -230,6 +232,38 @@ test('a replay counts what retention takes before it has looked at it, while it 
   assert.deepEqual([goesOn.looked, goesOn.lost], [40, 20])
   const toTheEnd = await lookedAt(0, [90, 120], [])
   assert.deepEqual([toTheEnd.looked, toTheEnd.lost], [90, 10])
+})
+
+test('of the failures of a delivery the first is sent that can be, also by a process that goes on', async () => {
+  const reasons = ['too_large', 'rejected', 'rejected'] as const
+  const stored = reasons.map((reason, offset) => {
+    const origin = { topic: 'calls', partition: 0, offset: 7, appendedAt: 0 }
+    const delivery = { id: 'm:crm', messageId: 'm', destinationId: 'crm', endpointIds: [], origin }
+    const record = { partition: 0, offset, key: null, value: null, headers: {}, timestamp: 0 }
+    const deadLetter = { delivery, origin, reason, omittedBytes: null, failedAt: 0 }
+    return { id: `0-${offset}`, record, deadLetter, problem: null } as unknown as StoredDeadLetter
+  })
+  const deadLetters = { ids: null, reason: null, destination: null, status: null, kinds: null }
+  const job = { id: 'r', deadLetters, since: null, until: null } as unknown as DeadLetterReplay
+  const rig = {
+    settings: { state: initialSettings },
+    topics: topicNames(''),
+    source: {
+      storedDeadLetter: async ({ offset }: { offset: number }) => stored[offset]!,
+      topics: async () => new Set(),
+    },
+    erasures: async () => ({ covers: () => false }),
+    random: () => 1,
+    now: () => 0,
+  } as unknown as ReplayRig
+  for (const recalled of [0, 1, 2]) {
+    const chosen = await ChosenDeadLetters.open(job, rig, new AbortController().signal)
+    const verdicts: (string | undefined)[] = []
+    for (const { record } of stored)
+      if (record.offset < recalled) await chosen.recall(record)
+      else verdicts.push((await chosen.verdict(record))?.is)
+    assert.deepEqual(verdicts, ['refused', 'sent', 'repeated'].slice(recalled))
+  }
 })
 
 test('a replay with a rate sends no more than that in any second, also after minutes in which it found nothing', async (t) => {
