@@ -333,6 +333,27 @@ export class StatisticsDatabase implements StatisticsStore {
   }
 
   /**
+   * Retention took what lies before the lows and was not folded: all is counted from there on. A dead letter of that time
+   * is not in the file, and would be taken for one that was sent again. Returns what was taken.
+   */
+  passOver(
+    lows: readonly { partition: number; low: number }[],
+  ): { partition: number; from: number; to: number }[] {
+    const positions = this.positions()
+    const taken = lows.flatMap(({ partition, low }) => {
+      const from = positions.get(partition)?.next ?? 0
+      return from > 0 && low > from ? [{ partition, from, to: low }] : []
+    })
+    if (taken.length > 0)
+      inTransaction(this.#db, () => {
+        const move = this.#db.prepare('UPDATE positions SET next = max(next, ?) WHERE partition = ?')
+        for (const { partition, to } of taken) move.run(to, partition)
+        this.#db.exec('UPDATE state SET since = NULL, revision = revision + 1')
+      })
+    return taken
+  }
+
+  /**
    * Takes in what was folded from the state of that revision on; gives the next revision. Throws `conflict` when the
    * file is at another one: the fold has to begin again from there.
    */

@@ -215,15 +215,12 @@ export class Statistics {
     const { kafka, topics, codecs, log } = this.#options
     const { deliveries } = topics
     const found = await this.#view.ranges([deliveries], (...asked) => fetchRanges(kafka, ...asked), signal)
+    for (const { partition, from, to } of this.database.passOver(found))
+      log.warn(
+        { partition, from, to },
+        'retention removed records of the ledger before they were counted: statistics begin behind them',
+      )
     const saved = this.database.saved()
-    for (const { partition, low } of found) {
-      const next = saved.positions.get(partition)?.next ?? 0
-      if (next > 0 && low > next)
-        log.warn(
-          { partition, from: next, to: low },
-          'retention removed records of the ledger before they were counted: statistics have a gap',
-        )
-    }
     const ranges = this.#view.unread(found)
     const records = new StatisticsRecords(
       this.database,

@@ -226,7 +226,7 @@ export interface RollupPeriod {
 export interface StatisticsReach {
   /** Everything that the ledger held then is in them, but for commits of the last seconds. */
   asOf: number | null
-  /** The first record that was counted. */
+  /** The first record from which on all were counted. */
   since: number | null
 }
 

@@ -13,6 +13,7 @@ import {
   type AttemptFilter,
   type AttemptPlace,
 } from '../../../../src/operators/statistics/series.ts'
+import { settledBy } from '../../../../src/operators/dead-letters/dead-letters.ts'
 import { temporaryFolder } from '../../../support/deployment/rig.ts'
 
 const batch = (given: Partial<FoldedBatch> = {}): FoldedBatch => ({
@@ -32,6 +33,28 @@ const attempt = (at: number, given: object = {}) => ({
   ...{ at, partition: 0, offset: at, destinationId: 'crm', urlId: 'u1', outcome: 'timeout', status: null },
   ...{ durationMs: 5.5, attempt: 1, messageId: `m-${at}`, deliveryId: `m-${at}:crm`, detail: null },
   ...given,
+})
+
+test('where retention was faster, it is known from behind that on what is a dead letter', async (t) => {
+  const folder = await temporaryFolder(t)
+  const database = new StatisticsDatabase(join(folder, 'file.sqlite'), 'origin')
+  t.after(() => database.close())
+  const until = (next: number, newest: number) => new Map([[0, { next, newest }]])
+  database.add(batch({ oldest: 1_000, until: until(5, 2_000) }), database.saved().revision)
+  const lows = (low: number) => [
+    { partition: 0, low },
+    { partition: 1, low: 7 },
+  ]
+  assert.deepEqual(database.passOver(lows(5)), [])
+  assert.equal(database.deadLettersSince(), 1_000)
+  assert.deepEqual(database.passOver(lows(9)), [{ partition: 0, from: 5, to: 9 }])
+  assert.deepEqual([database.reach().since, database.positions().get(0)?.next], [null, 9])
+  const { revision } = database.saved()
+  database.add(batch({ oldest: 9_000, until: until(10, 9_000), asOf: 90_000 }), revision)
+  assert.equal(database.deadLettersSince(), 9_000)
+  const isSettled = settledBy(database)
+  assert.deepEqual([isSettled('failed-in-between', 5_000), isSettled('m:crm', 9_500)], [false, true])
+  assert.deepEqual(database.passOver(lows(9)), [])
 })
 
 test('minutes and hours have the same sums, and what is too old is removed', async (t) => {
