@@ -102,6 +102,13 @@ export class DeletionProgress {
   }
 }
 
+/**
+ * Whether none of its delete calls waits at any destination. Of the whole source that is not enough: a call that failed at
+ * one destination counts as failed there, and may wait at another.
+ */
+export const isSettled = (progress: readonly SourceProgress[]): boolean =>
+  progress.every((source) => [source, ...source.destinations].every(({ waiting }) => waiting === 0))
+
 const zeros = (): DeleteCounts => ({ delivered: 0, failed: 0, skipped: 0, waiting: 0, unknown: 0 })
 
 /** A call counts as failed when any of its deliveries failed, and as delivered when none is left that could. */

@@ -4,6 +4,7 @@ import { type Context, withOpen } from '../../cli/context.ts'
 import { openSettings } from '../../cli/deployment.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { hasSubscribers } from '../../core/call/built-in-source.ts'
+import { isSettled } from '../../core/erasure/deletion-progress.ts'
 import type { OperationalEvent } from '../../core/operational/operational-event.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError } from '../../errors.ts'
@@ -46,8 +47,7 @@ export async function runOperationalEvents(options: OpenEventsOptions, signal: A
     async finishedDeletion(requestId) {
       try {
         const { users, sources, state, progress } = await deletions.show(requestId, signal)
-        const isSettled = progress.every(({ waiting }) => waiting === 0)
-        if (state === 'cut_off' || state === 'interrupted' || !isSettled) return null
+        if (state !== 'finished' || !isSettled(progress)) return null
         const sum = (pick: (each: (typeof progress)[number]) => number) =>
           progress.reduce((total, each) => total + pick(each), 0)
         const counts = {

@@ -5,6 +5,7 @@ import type { RecordedDeletion } from '../../../src/core/erasure/deletion-book.t
 import {
   DeletionProgress,
   deliveriesKeptMs,
+  isSettled,
   type SourceProgress,
 } from '../../../src/core/erasure/deletion-progress.ts'
 import { deliveryEvent, type DispositionLabel } from '../../../src/core/ledger/delivery-event.ts'
@@ -97,6 +98,20 @@ test('a call is delivered once all of its destinations have it, and failed as so
   })
   const all = progressOf(...some, ['ada', 'mail', 'delivered'], ['bob', 'mail', 'delivered'])
   assert.deepEqual(summary(all).all, [1, 1, 0, 0, 0])
+})
+
+test('a request is settled once no destination waits, also where another one has failed', () => {
+  const isDone = (...told: Told[]) => isSettled(progressOf(...told).summary(deletion, () => true, appendedAt))
+  const others: Told[] = [
+    ['ada', 'crm', 'dead_lettered'],
+    ['bob', 'crm', 'delivered'],
+    ['bob', 'mail', 'delivered'],
+  ]
+  assert.equal(isDone(...others), false, 'its forwarder has not come to it yet')
+  assert.equal(isDone(...others, ['ada', 'mail', 'retried']), false)
+  assert.equal(isDone(...others, ['ada', 'mail', 'delivered']), true)
+  assert.equal(isDone(['ada', '', 'skipped'], ['bob', '', 'skipped']), true)
+  assert.equal(isDone(), false)
 })
 
 test('a delivery in a tier is waiting, whether it was attempted or deferred', () => {
