@@ -168,7 +168,7 @@ export class CallRun {
   ): void {
     const { sourceId, type } = call
     if (this.#erasures.covers({ sourceId, type, userIds: usersOf(call), appendedAt }))
-      return this.#outbox.note(place, 'erased')
+      return this.#outbox.note(place, 'erased', deliveries.length)
     const origin = { ...at, appendedAt }
     const headers = headersOf(record, origin)
     const terms = { job: this.#job, destination, now: this.#rig.now() }

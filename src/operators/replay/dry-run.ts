@@ -1,5 +1,7 @@
 import { usersOf } from '../../core/call/analytics-call.ts'
 import { isRun } from '../../core/delivery/deferred-run.ts'
+import { erasableDelivery } from '../../core/erasure/erasable.ts'
+import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import {
   type CallReplay,
   type DeadLetterReplay,
@@ -179,33 +181,41 @@ async function lookAtCalls(
     if (offset >= (committed.get(keyOfPlace(place)) ?? 0)) reading.others.unfinished++
     else if (chosen.length === 0) return
     else if (erasures.covers({ sourceId, type, userIds: usersOf(call), appendedAt: timestamp }))
-      reading.others.erased++
+      reading.others.erased += chosen.length
     else for (const { kind } of chosen) reading.count(kind, timestamp, partition)
   })
   if (job.only.includes('held'))
-    for (const at of await heldRetries(job, rig, facts, signal)) reading.count('held', at, null)
+    for (const { at, owner } of await heldRetries(job, rig, facts, signal))
+      if (erasures.covers(owner)) reading.others.erased++
+      else reading.count('held', at, null)
 }
 
-/** When the calls of held retries came in. */
+/** When the calls of held retries came in, and whose they are. */
 async function heldRetries(
   job: CallReplay,
   { source, topics }: ReplayRig,
   { facts }: FactsReader,
   signal: AbortSignal,
-): Promise<number[]> {
-  const found: number[] = []
+): Promise<{ at: number; owner: ErasableCall }[]> {
+  const found: { at: number; owner: ErasableCall }[] = []
   for (const topic of facts.heldTopics()) {
     if (topic === topics.calls) continue
     const spans = (await source.spans(topic)).flatMap(({ partition, low }) => {
       const held = facts.heldIn(topic, partition)
       return held ? [{ partition, low: Math.max(low, held.first), high: held.end }] : []
     })
-    for await (const { partition, offset, value, timestamp } of source.read(topic, spans, signal)) {
+    for await (const { partition, offset, key, value, timestamp } of source.read(topic, spans, signal)) {
       if (!facts.heldIn(topic, partition)!.has(offset)) continue
       const retry = await source.retry(value)
       if (retry !== null && isRun(retry))
-        for await (const { appendedAt } of wantedOfRun(retry, job, source, signal)) found.push(appendedAt)
-      else if (retry && isRetryWanted(retry, job)) found.push(retry.origin.appendedAt ?? timestamp)
+        for await (const { call, appendedAt } of wantedOfRun(retry, job, source, signal)) {
+          const { sourceId, type } = call
+          found.push({ at: appendedAt, owner: { sourceId, type, userIds: usersOf(call), appendedAt } })
+        }
+      else if (retry && isRetryWanted(retry, job)) {
+        const owner = erasableDelivery(retry, key && Buffer.from(key).toString('utf8'), retry.scheduledAt)
+        found.push({ at: retry.origin.appendedAt ?? timestamp, owner })
+      }
     }
   }
   return found

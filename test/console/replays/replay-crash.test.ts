@@ -7,6 +7,7 @@ import {
   askFor,
   askForDeadLetters,
   checkSent,
+  dryRunOf,
   runProcess,
   unnotedOf,
   type ReplayWork,
@@ -111,3 +112,19 @@ test('a replay whose next process is killed as well: sent in full, wherever both
       checkSent(world, mayRepeat)
     }
 })
+
+for (const deliverTo of ['any', 'every'] as const)
+  test(`a dry run counts what was held of erased users as erased, calls and retries alike, delivered to ${deliverTo}`, async (t) => {
+    quickTime(t)
+    const world = new ReplayWorld({ deliverTo })
+    cancelHeld(world)
+    // The forwarders finish all that there is.
+    for (let look = 0; look < 3; look++) world.look()
+    const held = world.replayable.filter(({ kind }) => kind === 'held')
+    const ofUser = held.filter(({ user }) => user === 'u00')
+    const { counts, erased } = await dryRunOf(world, ['held'], 'u00')
+    // One call in each partition is of the user who was erased before.
+    const before = deliverTo === 'any' ? 2 : 4
+    assert.deepEqual([counts.held, erased], [held.length - ofUser.length, ofUser.length + before])
+    assert(ofUser.some(({ place }) => place.topic === world.retryTopic))
+  })

@@ -1,6 +1,7 @@
 // Replays whose process ends before any of its effects, on topics that outlive it.
 import { noRules } from '../../../src/core/settings/deployment-rules.ts'
 import assert from 'node:assert/strict'
+import { dryRun, type DryRunReport } from '../../../src/operators/replay/dry-run.ts'
 import { LedgerPasses } from '../../../src/operators/replay/ledger.ts'
 import { ReplayRunner } from '../../../src/operators/replay/runner.ts'
 import {
@@ -320,9 +321,26 @@ function lookedAt(world: ReplayWorld, job: ReplayJob): Partial<ReplayTotals> {
         .map(({ place }) => place.offset)
       const isWhole = pauseId === null && topic !== retry('10s')
       looked += isWhole ? records.length : Math.max(...held) + 1 - Math.min(...held)
-      if (only.includes('held') || held.length === 0) erased += erasedIn(records)
+      if (only.includes('held') || held.length === 0) erased += erasedIn(records) * deliveriesOf(world)
     }
   return { looked, erased }
+}
+
+/** Of a call. */
+const deliveriesOf = ({ settings }: ReplayWorld): number => {
+  const { options, urls } = settings.destinations.get('crm')!
+  return options.deliverTo === 'every' ? urls.length : 1
+}
+
+/** What a dry run counts while another user is erased, too. */
+export function dryRunOf(world: ReplayWorld, only: ReplayKind[], alsoErased: string): Promise<DryRunReport> {
+  const settle = () => assert.fail('it changes the settings')
+  const rig = rigOf(world, 0, (apply) => apply(), settle, new Set())
+  const isErased = (user: string) => user === erasedUser || user === alsoErased
+  rig.erasures = async () => ({ covers: ({ userIds }) => userIds.some(isErased) })
+  const range = { deadLetters: null, destinationId: 'crm', only, since: 0, until: timeNow() }
+  const all = { types: null, events: null, user: null, messageId: null, rate: null }
+  return dryRun({ ...range, ...all }, rig, new AbortController().signal, () => {})
 }
 
 /** Asks for a replay of all that there is, two at a time. */
