@@ -15,11 +15,19 @@ const clockSkewMs = 600_000
 /** Of deliveries that are sent; further failures of those beyond are sent as well. 160 MB. */
 const maxDeliveries = 10_000_000
 
+interface SentDeadLetter {
+  is: 'sent'
+  deliveryId: string | null
+  kind: SentKind
+  record: ReplayedRecord
+  to: string
+  /** Whether a deletion request covers it by now. Forwarders ask of deliveries; a record that goes back as it was is new to them. */
+  isErased(): boolean
+}
+
 /** What is to become of a dead letter that is chosen. */
 export type DeadLetterVerdict =
-  | { is: 'sent'; deliveryId: string | null; kind: SentKind; record: ReplayedRecord; to: string }
-  | { is: 'refused'; deliveryId: string | null; why: string }
-  | { is: 'erased' | 'repeated' }
+  SentDeadLetter | { is: 'refused'; deliveryId: string | null; why: string } | { is: 'erased' | 'repeated' }
 
 /** The dead letters that a replay takes, and what is to become of each. They are met in order within a partition. */
 export class ChosenDeadLetters {
@@ -83,8 +91,9 @@ export class ChosenDeadLetters {
 
   /** On the settings as they are now. */
   #plan(stored: StoredDeadLetter): DeadLetterVerdict {
-    const { deadLetter, problem, record } = stored
+    const { deadLetter, problem, record, owner } = stored
     const deliveryId = deliveryIdOf(stored)
+    const isErased = () => this.#erasures.covers(owner)
     const refused = (why: string): DeadLetterVerdict => ({ is: 'refused', deliveryId, why })
     if (!deadLetter) return refused(`it cannot be read: ${problem}`)
     const { settings, topics, now } = this.#rig
@@ -102,13 +111,20 @@ export class ChosenDeadLetters {
         planned.kind === 'run'
           ? { key, headers, run: planned.record }
           : { key, headers, delivery: planned.record }
-      return { is: 'sent', deliveryId, kind: 'failed', record: sent, to: topics.retry(replayTier.name) }
+      return {
+        is: 'sent',
+        deliveryId,
+        kind: 'failed',
+        record: sent,
+        to: topics.retry(replayTier.name),
+        isErased,
+      }
     }
     const { topic, key, value } = planned
     // A tier's topic can be deleted once it is in no settings any more.
     if (!this.#topics.has(topic)) return refused(`its topic, ${topic}, does not exist any more`)
     const sent = { key, topic, value, headers: traceOf(record) }
-    return { is: 'sent', deliveryId, kind: 'raw', record: sent, to: topic }
+    return { is: 'sent', deliveryId, kind: 'raw', record: sent, to: topic, isErased }
   }
 }
 
@@ -190,7 +206,8 @@ export class DeadLetterRun {
     if (verdict === null) return
     const { partition, offset } = record
     const place = { topic: this.#rig.topics.deadLetters, partition, offset }
-    if (verdict.is === 'sent') return this.#outbox.add(place, verdict.kind, verdict.record)
+    if (verdict.is === 'sent')
+      return this.#outbox.add(place, verdict.kind, verdict.record, () => verdict.isErased())
     if (verdict.is === 'refused') this.#refused.set(verdict.why, (this.#refused.get(verdict.why) ?? 0) + 1)
     this.#outbox.note(place, verdict.is)
   }

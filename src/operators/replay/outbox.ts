@@ -45,6 +45,7 @@ interface Waiting {
   record: ReplayedRecord
   kind: SentKind
   of: ReplayProgress
+  isErased: () => boolean
 }
 
 /**
@@ -100,11 +101,15 @@ export class ReplayOutbox {
     pending.position = Math.max(pending.position, place.offset + 1)
   }
 
-  /** To be sent with the next batch. The record is done once it is noted, too, behind the last of its deliveries. */
-  add(place: PlacedPartition, kind: SentKind, record: ReplayedRecord): void {
+  /**
+   * To be sent with the next batch. The record is done once it is noted, too, behind the last of its deliveries.
+   *
+   * @param isErased asked when it is sent, for what nobody asks after that: a batch may wait for room for hours
+   */
+  add(place: PlacedPartition, kind: SentKind, record: ReplayedRecord, isErased = () => false): void {
     const of = this.#pendingOf(place)
     of.totals[kind]++
-    this.#batch.push({ record, kind, of })
+    this.#batch.push({ record, kind, of, isErased })
     this.#bytes += bytesOf(record)
   }
 
@@ -129,13 +134,15 @@ export class ReplayOutbox {
     await turn()
     if (batch.length > 0) {
       await this.#waitForRoom(batch.length)
-      this.#dueAt = this.#dueAfter(batch.length)
-      const refused = await topic.append(batch.map(({ record }) => record))
-      this.#room -= batch.length
-      for (const { kind, of } of batch.filter(({ record }) => refused.includes(record))) {
-        of.totals[kind]--
-        of.totals.refused++
-      }
+      const [sent, erased] = divided(batch)
+      countAs('erased', erased)
+      this.#dueAt = this.#dueAfter(sent.length)
+      const refused = await topic.append(sent.map(({ record }) => record))
+      this.#room -= sent.length
+      countAs(
+        'refused',
+        sent.filter(({ record }) => refused.includes(record)),
+      )
     }
     for (const progress of looked) this.#complete(progress)
     if (performance.now() - this.#committedAt >= commitEveryMs) await this.commit()
@@ -199,6 +206,20 @@ export class ReplayOutbox {
       await pause(Math.min(dueMs, 1_000), signal)
       await turn()
     }
+  }
+}
+
+/** What is sent, and what is of users who were erased since it was added. */
+function divided(batch: readonly Waiting[]): [sent: Waiting[], erased: Waiting[]] {
+  const groups = Map.groupBy(batch, ({ isErased }) => isErased())
+  return [groups.get(false) ?? [], groups.get(true) ?? []]
+}
+
+/** They counted as sent. */
+function countAs(count: 'erased' | 'refused', unsent: readonly Waiting[]): void {
+  for (const { kind, of } of unsent) {
+    of.totals[kind]--
+    of.totals[count]++
   }
 }
 

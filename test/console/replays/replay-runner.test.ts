@@ -3,7 +3,7 @@ import { test, type TestContext } from 'node:test'
 import type { StoredDeadLetter } from '../../../src/operators/dead-letters/dead-letters.ts'
 import { ChosenDeadLetters } from '../../../src/operators/replay/chosen-dead-letters.ts'
 import { RecordTaker } from '../../../src/operators/replay/call-run.ts'
-import { ReplayOutbox } from '../../../src/operators/replay/outbox.ts'
+import { maxReplayLag, ReplayOutbox } from '../../../src/operators/replay/outbox.ts'
 import { maxHeldRunning, maxRunning, ReplayRunner } from '../../../src/operators/replay/runner.ts'
 import type {
   LedgerFollower,
@@ -297,4 +297,40 @@ test('a replay with a rate sends no more than that in any second, also after min
     sent.reduce((sum, { records }) => sum + records, 0),
     500,
   )
+})
+
+test('what waits for room is not sent once its user is erased, and counts as erased', async (t) => {
+  quickTime(t)
+  const erased = new Set<string>()
+  const sent: ReplayedRecord[] = []
+  const outbox = new ReplayOutbox({
+    job: { rate: null },
+    topic: {
+      append: async (records) => {
+        sent.push(...records)
+        return []
+      },
+      async lag() {
+        // No forwarder works on what is there, and meanwhile somebody asks for a deletion.
+        if (erased.has('ada')) return 0
+        erased.add('ada')
+        return maxReplayLag
+      },
+      close() {},
+    },
+    lease: { check() {}, commit: async () => {}, release: async () => {} },
+    before: [],
+    turn: async () => {},
+    signal: new AbortController().signal,
+  })
+  for (const user of ['ada', 'bob']) {
+    const record = { key: Buffer.from(user), headers: {}, topic: 'calls', value: Buffer.from('x') }
+    outbox.add({ topic: 'dead', partition: 0 }, 'raw', record, () => erased.has(user))
+  }
+  await outbox.flush()
+  assert.deepEqual(
+    sent.map(({ key }) => String(key)),
+    ['bob'],
+  )
+  assert.deepEqual([outbox.totals.raw, outbox.totals.erased], [1, 1])
 })
