@@ -775,6 +775,30 @@ test('a parked call that is let go is not published once its user is erased', as
   assert.deepEqual(appended, [])
 })
 
+test('a call of which no request can be made is no dead letter once its user is erased', async (t) => {
+  const { crm, settings, call, told, appended } = await engine(t, {
+    erasures: { isEmpty: false, covers: ({ userIds }) => userIds.includes('ada'), pending: () => null },
+  })
+  const urls = [{ ...crm.urls[0]!, url: 'http://127.0.0.1/${call.properties.total}' }]
+  settings.state = { ...settings.state, destinations: new Map([['crm', { ...crm, urls }]]) }
+  settings.change()
+  call('a', { userId: 'ada', properties: '{}' })
+  call('b', { userId: 'bob', properties: '{}' })
+  const ends = () => told.filter(({ type }) => type === 'disposition')
+  await until(() => ends().length === 2, 5_000, 'that both have ended')
+  assert.deepEqual(
+    ends().map(({ messageId, disposition }) => [messageId, disposition]),
+    [
+      ['a', 'erased'],
+      ['b', 'dead_lettered'],
+    ],
+  )
+  assert.deepEqual(
+    appended.map(({ record }) => [record.reason, record.delivery?.messageId]),
+    [['unrenderable', 'b']],
+  )
+})
+
 test('a retry whose last URL fails finally becomes a dead letter that keeps its history', async (t) => {
   const { clients, retry, appended, committedRetries } = await engine(t, { urls: 2 })
   const earlier = {

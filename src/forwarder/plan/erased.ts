@@ -32,6 +32,11 @@ export class Erased {
     return !this.#erasures.isEmpty && this.#covers(retry, key, retry.scheduledAt)
   }
 
+  /** A delivery of which nothing can be sent. @param key one character a byte */
+  isUnsentErased(delivery: Delivery, key: string | null): boolean {
+    return !this.#erasures.isEmpty && this.#covers(delivery, key, Date.now())
+  }
+
   /** A record that is no delivery; `call` is null when it cannot be read. */
   isRecordErased(
     work: Work,

@@ -372,6 +372,10 @@ export class Settler implements DeliverySettler {
 
   /** A delivery of which no request can be made. Nothing was sent. */
   unrenderable(work: Work, key: string | null, delivery: Delivery, { message }: Unrenderable): void {
+    if (this.#parts.erased.isUnsentErased(delivery, key)) {
+      this.eraseRetry(work, delivery)
+      return
+    }
     this.#parts.budget.reserve(0)
     this.#deadLetters.writeDelivery(work, keyBytes(key), 'unrenderable', message, delivery, Date.now())
   }
@@ -396,12 +400,12 @@ export class Settler implements DeliverySettler {
     return isExpired(delivery, Date.now(), destination.policy)
   }
 
-  /** A deletion request covers a retry that came due. */
-  eraseRetry(work: Work, retry: RetryDelivery): void {
+  /** A deletion request covers a retry that came due, or a delivery of which nothing can be sent. */
+  eraseRetry(work: Work, delivery: Delivery): void {
     const { ledger, metrics } = this.#parts
-    metrics.destination(retry.destinationId).disposition('erased')
-    ledger.moved(work, retry, 'erased', {})
-    work.finishOne(ledger.codes.code(retry.destinationId, 'erased'))
+    metrics.destination(delivery.destinationId).disposition('erased')
+    ledger.moved(work, delivery, 'erased', {})
+    work.finishOne(ledger.codes.code(delivery.destinationId, 'erased'))
   }
 
   /** A retry that came due and is not to be sent. */
