@@ -11,6 +11,11 @@ export const deletionsKeptMs = 7 * dayMs
 const replacedKeptMs = 7 * dayMs
 /** For how long such a segment is appended to; what it holds stays until then. */
 const segmentMs = dayMs
+/**
+ * How long a topic may keep calls: then they are gone before the deletions of their users are forgotten. A record stays until
+ * the segment that it lies in has ended, 7 days by Kafka's default.
+ */
+export const callsKeptAtMostMs = erasureKeptMs - 7 * dayMs
 
 /** What a topic's setting must be, as a text or as bounds of a number, -1 standing for no limit. */
 export type Requirement = { is: string } | { min: number; max?: number }
@@ -27,6 +32,8 @@ export interface TopicSpec {
   required: Record<string, Requirement>
   /** What an operator may have had reasons to choose otherwise: said, and no more. */
   advised: Record<string, Requirement>
+  /** What it holds is of users who may be deleted. */
+  holdsCalls: boolean
 }
 
 export type TopicConfig = Pick<
@@ -63,6 +70,7 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
     {
       ...ordinary(names.deliveries, partitions.deliveries, deliveriesKeptMs, 4 * megabyte),
       advised: { 'retention.ms': { min: deliveriesKeptMs } },
+      holdsCalls: false,
     },
     single(names.settings, -1),
     compacted(names.memberships, partitions.memberships, false),
@@ -89,6 +97,7 @@ function ordinary(name: string, partitions: number, retentionMs: number, maxByte
     },
     required: { ...needed, 'max.message.bytes': { min: maxBytes } },
     advised: {},
+    holdsCalls: true,
   }
 }
 
@@ -127,12 +136,14 @@ const compacted = (name: string, partitions: number, exactPartitions: boolean): 
     'max.compaction.lag.ms': { min: 0, max: replacedKeptMs },
     'segment.ms': { min: 0, max: segmentMs },
   },
+  holdsCalls: false,
 })
 
 /** Everybody folds it from its first record on. */
 function single(name: string, retentionMs: number): TopicSpec {
   const { 'max.message.bytes': _brokers, ...settings } = ordinary(name, 1, retentionMs, 0).settings
-  return whole({ name, partitions: 1, exactPartitions: true, settings, required: needed, advised: {} })
+  const one = { name, partitions: 1, exactPartitions: true }
+  return whole({ ...one, settings, required: needed, advised: {}, holdsCalls: false })
 }
 
 /**

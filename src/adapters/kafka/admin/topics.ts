@@ -4,6 +4,7 @@ import { tierOfTopic, topicNames, type Tier } from '../../../core/topics.ts'
 import { PostriderError } from '../../../errors.ts'
 import { describeTopics, fixTopics, isDurable, untilBrokersKnow, type FoundTopic } from './topic-settings.ts'
 import {
+  callsKeptAtMostMs,
   describeRequirement,
   durabilityOf,
   meets,
@@ -131,7 +132,7 @@ async function refusal(admin: Admin, { type, topic, message }: Refusal, copies: 
   )
 }
 
-function problemsOf(spec: TopicSpec, found: FoundTopic | undefined): TopicProblem[] {
+export function problemsOf(spec: TopicSpec, found: FoundTopic | undefined): TopicProblem[] {
   const problem = (severity: TopicProblem['severity'], message: string): TopicProblem => ({
     topic: spec.name,
     severity,
@@ -161,6 +162,15 @@ function problemsOf(spec: TopicSpec, found: FoundTopic | undefined): TopicProble
         problem(severity, `has ${key}=${value ?? '(none)'}, which ${should}: run \`postrider setup --fix\``),
       )
     }
+  const kept = found.values.get('retention.ms')
+  // `--fix` does not touch it: what is kept so long would be gone at once.
+  if (spec.holdsCalls && kept !== undefined && !meets(kept, { min: 0, max: callsKeptAtMostMs }))
+    problems.push(
+      problem(
+        'warning',
+        `has retention.ms=${kept}, and should have ${callsKeptAtMostMs} at most: deletions of users are forgotten after 40 days, and their calls that are kept for longer are shown and can be sent again`,
+      ),
+    )
   for (const [key, value] of Object.entries(durabilityOf(found.copies))) {
     const set = found.values.get(key)
     if (isDurable(key, set, value)) continue

@@ -4,7 +4,12 @@ import type { TestContext } from 'node:test'
 import type { Admin, Kafka } from 'kafkajs'
 import kafkajs from 'kafkajs'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
-import { checkTopics, ensureTopics, retryTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
+import {
+  checkTopics,
+  ensureTopics,
+  problemsOf,
+  retryTopics,
+} from '../../../../src/adapters/kafka/admin/topics.ts'
 import { topicSpecs } from '../../../../src/adapters/kafka/admin/topic-specs.ts'
 import type { TopicConfig } from '../../../../src/adapters/kafka/admin/topic-specs.ts'
 import { loadConfig } from '../../../../src/config/config.ts'
@@ -238,4 +243,23 @@ test('two concurrent setups both succeed', async (t) => {
 test('every topic has a specification', () => {
   const config = loadConfig({})
   assert.equal(topicSpecs(config).length, 1 + config.retryTiers.length + 8)
+})
+
+test('a topic that keeps calls for longer than deletions are remembered is told of, and no other one is', () => {
+  const told = (kept: string) =>
+    topicSpecs(loadConfig({})).flatMap((spec) => {
+      const values = new Map([...Object.entries(spec.settings), ['retention.ms', kept] as const])
+      const found = { partitions: spec.partitions, copies: 1, values, overrides: new Map<string, string>() }
+      return problemsOf(spec, found).filter(({ message }) => /deletions of users are forgotten/.test(message))
+    })
+  assert.deepEqual(told(String(33 * day)), [])
+  const { calls, deadLetters, retryPrefix } = topicNames('')
+  for (const kept of [String(33 * day + 1), '-1']) {
+    const topics = told(kept).map(({ topic }) => topic)
+    assert.deepEqual(
+      topics.filter((topic) => !topic.startsWith(retryPrefix)),
+      [calls, deadLetters],
+    )
+    assert.equal(topics.length, 2 + loadConfig({}).retryTiers.length + 2)
+  }
 })
