@@ -90,8 +90,9 @@ export class RequestBudget {
 
 /** What one request takes of the budget, as part of its source's share. */
 export class Reservation {
+  /** Whose request it is. */
+  readonly sender: string
   readonly #budget: RequestBudget
-  readonly #sender: string
   #share: Share
   #calls = 0
   #bytes = 0
@@ -99,7 +100,7 @@ export class Reservation {
 
   constructor(budget: RequestBudget, sourceId: string | null, sender: string) {
     this.#budget = budget
-    this.#sender = sender
+    this.sender = sender
     this.#share = budget.shareOf(sourceId, sender)
     this.#share.requests++
     budget.requests++
@@ -108,7 +109,7 @@ export class Reservation {
   /** Moves what it holds to this source's share; false, and nothing has changed, when that share has no room. */
   moveTo(sourceId: string): boolean {
     const budget = this.#budget
-    const share = budget.shareOf(sourceId, this.#sender)
+    const share = budget.shareOf(sourceId, this.sender)
     if (share === this.#share) return true
     const [from, calls, bytes] = [this.#share, this.#calls, this.#bytes]
     budget.add(from, -calls, -bytes)
@@ -153,7 +154,7 @@ export class Reservation {
 
   #leaveFor(share: Share | null): void {
     this.#share.requests--
-    this.#budget.forget(this.#share, this.#sender)
+    this.#budget.forget(this.#share, this.sender)
     if (share === null) return
     share.requests++
     this.#share = share

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
+import { createHook } from 'node:async_hooks'
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
 import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
+import { readBody } from '../../src/adapters/http/body.ts'
+import { TurnsBySender } from '../../src/adapters/http/turns-by-sender.ts'
 import { Reservation, RequestBudget } from '../../src/collector/request-budget.ts'
 
 const limits = { calls: 1_000, bytes: 8_000 }
@@ -70,4 +77,56 @@ test('property: the budget is never exceeded, a source without reservations alwa
       assert.ok(whole.hasBytes(limits.bytes / 16), 'a sender that is known holds nothing any more')
     }),
   )
+})
+
+test('of many small bodies that unpack to large ones, a few at a time hold memory that is not counted yet', async (t) => {
+  const maxBytes = 500 << 10
+  const packed = gzipSync(' '.repeat(maxBytes), { level: 9 })
+  assert.ok(packed.length < 1_000, `${packed.length} bytes`)
+  let begun = 0
+  let counted = 0
+  let most = 0
+  const hook = createHook({ init: (_id, type) => void (begun += Number(type === 'ZLIB')) }).enable()
+  t.after(() => hook.disable())
+  const count = 100
+  const budget = new RequestBudget({ calls: 1, bytes: 3 * count * maxBytes })
+  const bodies = Array.from({ length: count }, () => {
+    const reservation = new Reservation(budget, 'shop', 'a')
+    const takeBytes = reservation.takeBytes.bind(reservation)
+    reservation.takeBytes = (bytes) => {
+      if (bytes === maxBytes) most = Math.max(most, begun - counted++)
+      return takeBytes(bytes)
+    }
+    const message = Object.assign(Readable.from([packed]), { headers: { 'content-encoding': 'gzip' } })
+    return readBody(message as unknown as IncomingMessage, reservation, maxBytes)
+  })
+  for (const body of await Promise.all(bodies)) assert.equal(body.length, maxBytes)
+  assert.deepEqual([begun, counted], [count, count])
+  assert.ok(most <= 16, `${most} at a time`)
+})
+
+test('tasks that wait begin sender by sender, and one that fails lets the next begin', async () => {
+  const turns = new TurnsBySender(2)
+  const begun: string[] = []
+  const running: PromiseWithResolvers<void>[] = []
+  const ended = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map((name) =>
+    turns
+      .run(name[0]!, () => {
+        begun.push(name)
+        const task = Promise.withResolvers<void>()
+        running.push(task)
+        return task.promise
+      })
+      .catch((error: unknown) => error),
+  )
+  for (let done = 0; done < ended.length; done++) {
+    await nextTurn()
+    assert.equal(running.length, Math.min(done + 2, ended.length))
+    if (done % 2 === 0) running[done]!.resolve()
+    else running[done]!.reject(new Error('failed'))
+  }
+  await Promise.all(ended)
+  assert.deepEqual(begun, ['a1', 'a2', 'a3', 'b1', 'c1', 'a4', 'b2'])
+  // There is room again.
+  assert.equal(await turns.run('d', async () => 'done'), 'done')
 })

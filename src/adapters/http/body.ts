@@ -6,9 +6,12 @@ import { bodyTooLarge, overloaded, refusal, tooSlow } from '../../collector/answ
 import type { CollectAnswer } from '../../collector/answers.ts'
 import type { Reservation } from '../../collector/request-budget.ts'
 import { SenderPatience } from './sender-patience.ts'
+import { TurnsBySender } from './turns-by-sender.ts'
 
 const unzip = promisify(gunzip)
 const noBytes = Buffer.alloc(0)
+/** What comes out of a body is counted once it is there, and may be a thousand times what came in: few at a time. */
+const unpacking = new TurnsBySender(16)
 
 /** A body that has begun to arrive takes part of the budget: it must arrive at this rate, in bytes. */
 const bodyPace = { graceMs: 5_000, perSecond: 2 << 10 }
@@ -46,7 +49,8 @@ export async function readBody(
   const bytes = await allOf(message, reservation, length, maxBytes)
   // JSON never begins so: some clients do not say that they compress.
   const isGzip = encoding.endsWith('gzip') || (bytes[0] === 0x1f && bytes[1] === 0x8b)
-  return textOf(isGzip ? await unzipped(bytes, reservation, maxBytes) : bytes)
+  if (!isGzip) return textOf(bytes)
+  return textOf(await unpacking.run(reservation.sender, () => unzipped(bytes, reservation, maxBytes)))
 }
 
 /** `expected` is the length that the head says; 0 where it says none. */
