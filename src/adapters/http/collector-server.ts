@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { fastify } from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { bodyTooLarge, refusal, unavailable } from '../../collector/answers.ts'
@@ -189,9 +190,13 @@ function queryText(request: FastifyRequest, name: string): string | null {
   return (Array.isArray(value) ? value.at(-1) : value) || null
 }
 
-/** The call of `?data=`, in base64 of either alphabet; a `+` that was not escaped has come as a space. */
+/**
+ * The call of `?data=`, in base64 of either alphabet; a `+` that was not escaped has come as a space. `btoa` of a page
+ * makes Latin-1 of a text: read as UTF-8, two users' ids could become one.
+ */
 function pixelText(request: FastifyRequest): string {
   const data = (queryText(request, 'data') ?? '').replaceAll(' ', '+')
   if (data.length > maxPixelBytes) throw new BodyRefused(bodyTooLarge(maxPixelBytes))
-  return Buffer.from(data, 'base64').toString('utf8')
+  const bytes = Buffer.from(data, 'base64')
+  return bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1')
 }

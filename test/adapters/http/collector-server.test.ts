@@ -63,6 +63,9 @@ test('a request is parsed into route, text, keys and address', async (t) => {
   assert.equal((await send('/v1/t?writeKey=a&writeKey=b'))?.status, 200)
   const data = Buffer.from('{"userId":"\u00ff>?"}').toString('base64')
   assert.equal((await send(`/v1/pixel/P?writeKey=q&data=${data}`, [], '', 'GET'))?.status, 200)
+  // As a page has it by this alone: Latin-1.
+  const ofPage = btoa('{"userId":"M\u00fcller"}')
+  assert.equal((await send(`/v1/pixel/i?data=${ofPage}`, [], '', 'GET'))?.status, 200)
   assert.deepEqual(
     got.map(({ route, text, keys, ip }) => [
       route.type,
@@ -78,6 +81,7 @@ test('a request is parsed into route, text, keys and address', async (t) => {
       ['track', false, '{"a":1}', null, 'b', 'q', '127.0.0.1'],
       ['track', false, '{}', null, null, 'b', '127.0.0.1'],
       ['page', false, '{"userId":"\u00ff>?"}', null, null, 'q', '127.0.0.1'],
+      ['identify', false, '{"userId":"M\u00fcller"}', null, null, null, '127.0.0.1'],
     ],
   )
 })
