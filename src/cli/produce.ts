@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
@@ -9,6 +10,7 @@ import { fetchRange } from '../adapters/kafka/read/topic-offsets.ts'
 import { requirePermissions } from '../adapters/kafka/secure/require-permissions.ts'
 import { CallWriter } from '../adapters/kafka/write/call-writer.ts'
 import { readTrackingCall } from '../core/call/tracking-call.ts'
+import type { CallFault } from '../core/call/tracking-fields.ts'
 import { sourceOf } from '../core/call/built-in-source.ts'
 import type { Permission } from '../core/permissions.ts'
 import { topicNames } from '../core/topics.ts'
@@ -125,11 +127,12 @@ async function writeLines(
   const input = file === '-' ? io().stdin : createReadStream(pathOf(file))
   let last = 0
   try {
-    for await (const { number, text, bytesRead } of linesOf(addAbortSignal(signal, input))) {
+    for await (const line of linesOf(addAbortSignal(signal, input))) {
+      const { number } = line
       last = number
-      if (text === null) progress.badLine(number, 'message_too_large', `more than ${maxLineBytes} bytes`)
-      else await writeLine(text, number, sourceId, writer, progress)
-      progress.update(writer.written, bytesRead)
+      if (line.fault) progress.badLine(number, line.fault.code, line.fault.message)
+      else await writeLine(line.text, number, sourceId, writer, progress)
+      progress.update(writer.written, line.bytesRead)
     }
     await flush(writer)
     return null
@@ -212,14 +215,15 @@ function report(
 /** Beyond any call that Kafka takes; longer lines are passed over without being held in memory. */
 export const maxLineBytes = 4 * 1_048_576
 
-export interface Line {
+export type Line = {
   /** From 1. */
   number: number
-  /** Null when it is too long. */
-  text: string | null
   /** Read so far, this line included. */
   bytesRead: number
-}
+} & ({ text: string; fault: null } | { text: null; fault: CallFault })
+
+const tooLong: CallFault = { code: 'message_too_large', message: `more than ${maxLineBytes} bytes` }
+const notUtf8: CallFault = { code: 'invalid_json', message: 'the line is not UTF-8' }
 
 const lineFeed = 0x0a
 const byteOrderMark = '\ufeff'
@@ -235,11 +239,14 @@ export async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<Lin
   let bytesRead = 0
   const take = (): Line | null => {
     number++
-    let text = held > maxLineBytes ? null : Buffer.concat(parts).toString('utf8')
-    if (number === 1 && text?.startsWith(byteOrderMark)) text = text.slice(1)
+    const bytes = Buffer.concat(parts)
+    const fault = held > maxLineBytes ? tooLong : isUtf8(bytes) ? null : notUtf8
     parts = []
     held = 0
-    return text !== null && text.trim() === '' ? null : { number, text, bytesRead }
+    if (fault) return { number, text: null, fault, bytesRead }
+    let text = bytes.toString('utf8')
+    if (number === 1 && text.startsWith(byteOrderMark)) text = text.slice(1)
+    return text.trim() === '' ? null : { number, text, fault, bytesRead }
   }
   const hold = (part: Buffer): void => {
     held += part.length

@@ -37,11 +37,19 @@ test('property: lines and their numbers are the same however the bytes are cut',
   )
 })
 
-test('a line that is too long is skipped, and the next one is read', async () => {
+test('a line that is too long, or not UTF-8, is skipped with its reason, and the next one is read', async () => {
   const chunk = Buffer.alloc(maxLineBytes / 4, 'x')
-  const lines = await linesIn([...Array<Buffer>(8).fill(chunk), Buffer.from('\n{}')])
-  assert.deepEqual(lines, [
-    { number: 1, text: null, bytesRead: chunk.length * 8 + 1 },
-    { number: 2, text: '{}', bytesRead: chunk.length * 8 + 3 },
+  const latin = Buffer.from('{"userId":"M\u00fcller"}', 'latin1')
+  const lines = await linesIn([
+    ...Array<Buffer>(8).fill(chunk),
+    Buffer.from('\n'),
+    latin,
+    Buffer.from('\n{}'),
   ])
+  const [long, other, next] = lines
+  assert.equal(lines.length, 3)
+  assert.deepEqual([long!.number, long!.text, long!.fault?.code], [1, null, 'message_too_large'])
+  assert.equal(long!.bytesRead, chunk.length * 8 + 1)
+  assert.deepEqual([other!.number, other!.text, other!.fault?.message], [2, null, 'the line is not UTF-8'])
+  assert.deepEqual(next, { number: 3, text: '{}', fault: null, bytesRead: other!.bytesRead + 2 })
 })
