@@ -119,17 +119,22 @@ export class DestinationLimiter {
   #granted: LimitedEndpoint | null = null
   #timer: NodeJS.Timeout | null = null
 
+  /** Lets nothing go that waits: its destination may change in more than that. */
   change(settings: LimitSettings, endpoints: number, share: PartitionShare | null, now: number): void {
     this.#settings = settings
     this.#endpoints = Math.max(1, endpoints)
-    if (share !== null) this.shareIs(share, now)
+    if (share !== null) this.#adjust(share, now)
   }
 
   shareIs(share: PartitionShare, now: number): void {
+    this.#adjust(share, now)
+    this.grantWaiting(now)
+  }
+
+  #adjust(share: PartitionShare, now: number): void {
     if (this.#limit === null) this.#limit = new DestinationLimit(this.#settings, share, now)
     else this.#limit.change(this.#settings, share, now)
     this.#stopTimer()
-    this.grantWaiting(now)
   }
 
   /** Its destination has no limit any more. */

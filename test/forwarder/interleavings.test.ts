@@ -218,6 +218,7 @@ class World {
         if (!endpoint) return
         if (endpoint.target) endpoint.use(null)
         else this.#setUp(endpoint)
+        endpoint.goOn()
         return
       }
       case 'expire': {

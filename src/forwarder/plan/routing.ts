@@ -131,7 +131,10 @@ export class Routing {
       if (runtime.filter) runtime.filter = { ...runtime.filter, where: null }
     this.#failures.set(destinationId, reason)
     this.#parts.failed(destinationId, reason, about)
-    for (const endpoint of this.#destinations.get(destinationId)?.endpoints ?? []) endpoint.use(null)
+    for (const endpoint of this.#destinations.get(destinationId)?.endpoints ?? []) {
+      endpoint.use(null)
+      endpoint.goOn()
+    }
   }
 
   /** Paused destinations, enabled or not. */
@@ -234,6 +237,8 @@ export class Routing {
       if (its.length === 0) perUrl.delete(urlId)
     }
     for (const gone of before) if (!endpoints.includes(gone)) this.#close(gone)
+    // Not before all of it is in place: what waits would be signed with a new secret, say, and sent to an old URL.
+    for (const endpoint of endpoints) endpoint.goOn()
     if (!enabled || pause === null) return
     for (const endpoint of endpoints) this.#parts.endpoints.dispatcher.paused(endpoint)
   }

@@ -122,7 +122,10 @@ export class EndpointQueue implements Deferring, SlotUser {
     return this.admission.waiters
   }
 
-  /** What requests go over from now on; null: nothing, and what waits is deferred. Requests on the wire end where they are. */
+  /**
+   * What requests go over from now on; null: nothing, and what waits is deferred. Requests on the wire end where they are.
+   * Nothing is sent or deferred before `goOn`: its destination may change in more than that.
+   */
   use(target: OpenTarget | null): void {
     const before = this.#target
     this.admission.become(target === null ? 'unset' : 'set_up')
@@ -132,10 +135,14 @@ export class EndpointQueue implements Deferring, SlotUser {
       target?.client.login?.onChange(this.#onLogin)
     }
     this.#target = target
+    this.#noteLogin(steadyClock.now())
+  }
+
+  /** All of its destination's new settings are in place: what waits goes by them. */
+  goOn(): void {
     const now = steadyClock.now()
-    this.#noteLogin(now)
     if (this.admission.isStopped) this.#dispatcher.deferrals.begin(this)
-    else if (before === null) this.pump(now)
+    else if (this.queued > 0) this.pump(now)
     if (this.waiters.size > 0) this.admission.wakeWaiters(now)
   }
 
@@ -165,11 +172,9 @@ export class EndpointQueue implements Deferring, SlotUser {
     return this.#target?.client.lacking?.(filled) ?? null
   }
 
-  /** From now on; null: none. */
+  /** From now on; null: none. What waits for it goes on with `goOn`. */
   limitTo(limit: DestinationLimiter | null): void {
-    if (limit === this.#destinationLimit) return
     this.#destinationLimit = limit
-    if (this.queued > 0) this.pump(steadyClock.now())
   }
 
   /**

@@ -6,67 +6,77 @@ import { CallValues } from '../../../src/core/expression/call-values.ts'
 import { builtInSourceId } from '../../../src/core/call/built-in-source.ts'
 import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
 import { Unrenderable } from '../../../src/core/shape/text-template.ts'
-import { type Destination, type SettingsState, noLogin } from '../../../src/core/settings/settings.ts'
-import { Routing } from '../../../src/forwarder/plan/routing.ts'
+import {
+  type Destination,
+  type SealedSecret,
+  type SettingsState,
+  noLogin,
+} from '../../../src/core/settings/settings.ts'
+import { DestinationLimits } from '../../../src/forwarder/destination-limits.ts'
+import { BodySigner } from '../../../src/forwarder/plan/destination-runtime.ts'
+import { Routing, type RoutingParts } from '../../../src/forwarder/plan/routing.ts'
 import { Dispatcher } from '../../../src/forwarder/send/dispatcher.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
-import { FakeClient, noMetrics, noOrder, paceBounds, somePolicy } from '../fakes.ts'
+import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
+import { Engine, FakeClient, noMetrics, noOrder, paceBounds, quiet, somePolicy } from '../fakes.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { someSource } from '../../support/sources.ts'
 
 const unused = () => assert.fail('nothing is sent')
-const newRouting = (): Routing =>
-  new Routing({
-    endpoints: {
-      dispatcher: new Dispatcher(
-        {
-          ...{
-            finish: unused,
-            settle: unused,
-            skip: unused,
-            hold: unused,
-            park: unused,
-            fail: unused,
-            abandon: unused,
-          },
-          ...{ isRevoked: () => false, isExpired: () => false },
+const newRouting = (given: Partial<RoutingParts> = {}): Routing =>
+  new Routing({ ...routingParts(), ...given })
+
+const routingParts = (): RoutingParts => ({
+  endpoints: {
+    dispatcher: new Dispatcher(
+      {
+        ...{
+          finish: unused,
+          settle: unused,
+          skip: unused,
+          hold: unused,
+          park: unused,
+          fail: unused,
+          abandon: unused,
         },
-        { attempted: unused, deferred: unused },
-        new Slots(10),
-      ),
-      budget: { shareCount: 10, shareBytes: Infinity },
-      bounds: paceBounds(2),
-      reports: {
-        retryStarted: unused,
-        breakerChanged: unused,
-        sentAgain: unused,
-        batchRefused: unused,
-        loginChanged: unused,
+        ...{ isRevoked: () => false, isExpired: () => false },
       },
-      ...{ blocked: unused, stirred: unused, wake: unused },
+      { attempted: unused, deferred: unused },
+      new Slots(10),
+    ),
+    budget: { shareCount: 10, shareBytes: Infinity },
+    bounds: paceBounds(2),
+    reports: {
+      retryStarted: unused,
+      breakerChanged: unused,
+      sentAgain: unused,
+      batchRefused: unused,
+      loginChanged: unused,
     },
-    transport: { open: () => new FakeClient(), close: () => Promise.resolve() },
-    metrics: {
-      destination: () => noMetrics,
-      ...{
-        retryScheduled() {},
-        retryLateness() {},
-        lostOffsets() {},
-        planViolations() {},
-        produced() {},
-        watch() {},
-      },
+    ...{ blocked: unused, stirred: unused, wake: unused },
+  },
+  transport: { open: () => new FakeClient(), close: () => Promise.resolve() },
+  metrics: {
+    destination: () => noMetrics,
+    ...{
+      retryScheduled() {},
+      retryLateness() {},
+      lostOffsets() {},
+      planViolations() {},
+      produced() {},
+      watch() {},
     },
-    openSecret({ keyId }) {
-      if (keyId === 'lost') throw new Error('there is no such key')
-      return ''
-    },
-    policy: somePolicy,
-    order: noOrder,
-    limitOf: () => null,
-    failed: () => {},
-    lacksTiers: () => {},
-  })
+  },
+  openSecret({ keyId }) {
+    if (keyId === 'lost') throw new Error('there is no such key')
+    return ''
+  },
+  policy: somePolicy,
+  order: noOrder,
+  limitOf: () => null,
+  failed: () => {},
+  lacksTiers: () => {},
+})
 
 const sourceIds = ['web', 'app', 'shop', builtInSourceId]
 const destinationIds = ['crm', 'bi', 'mail']
@@ -85,6 +95,11 @@ const change = fc.oneof(
     urls: fc.integer({ min: 1, max: 2 }),
   }),
 )
+
+const urlOf = (id: string, path: string, key = path) => ({
+  ...{ id, url: `http://127.0.0.1/${path}`, goneAt: null },
+  headers: [{ name: 'key', value: sealed(key), holes: [] }],
+})
 
 const empty: SettingsState = {
   ...{ version: 0, sources: new Map(), destinations: new Map() },
@@ -202,4 +217,78 @@ test('what is rendered for one URL needs nothing of another, also once the desti
   }
   apply('any', [filled!, plain!])
   assert.deepEqual([isRendered('u0'), isRendered('u1')], [false, true])
+})
+
+/** What it opens to is its fingerprint. */
+const sealed = (fingerprint: string) => ({ fingerprint }) as SealedSecret
+
+/** By URL and key of its header, the requests on the wire, each with the secret that signed it. */
+const wire = (clients: ReadonlyMap<string, FakeClient>) =>
+  [...clients].map(([name, { onWire }]) => [
+    name,
+    onWire.map(({ request: { idempotencyKey, body, signature } }) => {
+      const secret = ['old', 'new'].find((each) => new BodySigner(each).sign(body) === signature)
+      return `${idempotencyKey} ${secret}`
+    }),
+  ])
+
+test('what waits when its destination changes goes out by all of its new settings, or not at all', async () => {
+  const changes: [what: Partial<Destination>, limit: number | null, onWire: unknown][] = [
+    [
+      { urls: [urlOf('u2', 'new')] },
+      10,
+      [
+        ['old old', ['m1 old']],
+        ['new new', []],
+      ],
+    ],
+    [
+      { urls: [urlOf('u1', 'old', 'new')] },
+      null,
+      [
+        ['old old', ['m1 old']],
+        ['old new', ['m2 new']],
+      ],
+    ],
+  ]
+  for (const [change, maxInFlight, onWire] of changes) {
+    const limits = new DestinationLimits({
+      ownedPartitions: () => 1,
+      allPartitions: () => Promise.resolve(1),
+      log: quiet,
+    })
+    limits.tick(steadyClock.now())
+    await new Promise(setImmediate)
+    const engine = new Engine()
+    const clients = new Map<string, FakeClient>()
+    const parts = routingParts()
+    const routing = newRouting({
+      endpoints: { ...parts.endpoints, dispatcher: engine.dispatcher, stirred: () => {} },
+      transport: {
+        ...parts.transport,
+        open({ url, headers }) {
+          const client = new FakeClient()
+          clients.set(`${url.split('/').at(-1)!} ${headers.key}`, client)
+          return client
+        },
+      },
+      openSecret: ({ fingerprint }) => fingerprint,
+      limitOf: (destination) => limits.limitOf(destination),
+    })
+    const given = { destination: 'crm', sourceIds: [], enabled: true, isPaused: false, isFiltered: false }
+    const state = after(empty, { ...given, deliverTo: 'any', urls: 1 })
+    const apply = (crm: Destination) => routing.apply({ ...state, destinations: new Map([['crm', crm]]) })
+    const crm: Destination = {
+      ...state.destinations.get('crm')!,
+      urls: [urlOf('u1', 'old')],
+      sharedSecret: sealed('old'),
+      options: { ...defaultOptions, maxInFlight: 1 },
+    }
+    apply(crm)
+    for (const id of ['m1', 'm2']) engine.admit(id, routing.destination('crm')!)
+    assert.deepEqual(wire(clients), [['old old', ['m1 old']]])
+    apply({ ...crm, ...change, sharedSecret: sealed('new'), options: { ...defaultOptions, maxInFlight } })
+    assert.deepEqual(wire(clients), onWire)
+    limits.stop()
+  }
 })
