@@ -745,6 +745,36 @@ for (const [what, endOfFailed] of [
       assert.equal(two.sent.length, 4)
     })
 
+test('a parked call that is asked to wait beyond its window is tried while a retry still fits into that', async (t) => {
+  const { retries, clients, call, appended } = await engine(t, { options: { order: 'strict' } })
+  const strict = topics.retry('strict')
+  const partitions = [tier, strict].map((topic) => ({ topic, partition: 0 }))
+  retries.listener!.assigned(partitions, 'member/1', true)
+  await until(() => retries.seeks.length === 2, 5_000, 'assigned')
+  call('m')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'its request')
+  clients[0]!.answer('status_5xx', 'm:crm', { status: 500, retryAfterMs: 30 * 3_600_000 })
+  await until(() => appended.length === 1, 5_000, 'that it is parked')
+  const { topic, record: first } = appended[0]!
+  const last = (firstAttemptAt: number) => firstAttemptAt + 4 * 3_600_000 - parked.delayMs
+  assert.deepEqual([topic, first.notBefore], [strict, last(first.firstAttemptAt!)])
+  // When it is tried after that is in memory alone, until it is let go: another one has waited for long enough behind it.
+  const firstAttemptAt = Date.now() - 4 * 3_600_000 + 60_000
+  const [head, next] = ['n', 'o'].map((id, offset) =>
+    record(
+      offset,
+      'ada',
+      waiting({ id: `${id}:crm`, messageId: id, firstAttemptAt, scheduledAt: Date.now() }),
+    ),
+  )
+  retries.listener!.fetched(strict, 0, { records: fetched([head!]), from: 0, to: 1 })
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'its second request')
+  clients[0]!.answer('status_5xx', 'n:crm', { status: 500, retryAfterMs: 30 * 3_600_000 })
+  retries.listener!.fetched(strict, 0, { records: fetched([next!]), from: 1, to: 2 })
+  await until(() => appended.length === 2, 5_000, 'that it is let go')
+  assert.deepEqual([appended[1]!.topic, appended[1]!.record.notBefore], [tier, last(firstAttemptAt)])
+})
+
 test('a parked call that is let go is not published once its user is erased', async (t) => {
   const { retries, told, appended } = await engine(t, {
     options: { order: 'strict', orderLimit: 1 },

@@ -109,6 +109,20 @@ export function hopTier(
   return chooseTier(now, record.notBefore - now, windowEnd(record, now, policy), policy)
 }
 
+/**
+ * When a retry is made that waits in memory, and in no tier. Asked to wait beyond its window, it is tried while the shortest
+ * tier still fits into that: with its end no attempt is made any more.
+ */
+export function retryAt(
+  { tier, notBefore }: Extract<Disposition, { kind: 'retry' }>,
+  { now, ...times }: WindowTimes & Pick<Round, 'now'>,
+  policy: RetryPolicy,
+): number {
+  const end = windowEnd(times, now, policy)
+  const asked = notBefore === null || notBefore < end ? notBefore : end - policy.tiers[0]!.delayMs
+  return Math.max(now + tier.delayMs, asked ?? 0)
+}
+
 /** The window of a delivery that waited in a tier has ended: no attempt is made any more, however late it is taken up. */
 export function isExpired(record: WindowTimes, now: number, policy: RetryPolicy): boolean {
   return now > windowEnd(record, now, policy)

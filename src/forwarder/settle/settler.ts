@@ -14,6 +14,7 @@ import {
   deferredBy,
   expiryReason,
   isExpired,
+  retryAt,
   type RetryPolicy,
 } from '../../core/delivery/disposition.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
@@ -100,7 +101,7 @@ export class Settler implements DeliverySettler {
       const { tier, endpointIds, notBefore, deferred } = disposition
       if (active.isOrdered) {
         // It says itself when it is due: nothing there has a delay of its own.
-        const at = Math.max(now + tier.delayMs, notBefore ?? 0)
+        const at = retryAt(disposition, round, policy)
         const parked = afterRound(delivery, round, { endpointIds, notBefore: at, scheduledAt: now })
         this.#park(active, parked, now, deferred ? 'deferred' : 'retried')
         return
@@ -112,7 +113,8 @@ export class Settler implements DeliverySettler {
       const retry = afterRound(delivery, round, { endpointIds, notBefore, scheduledAt: now })
       let released: ReleaseReason | null = null
       if (work.parked) {
-        released = work.parked.again(retry, Math.max(now + tier.delayMs, notBefore ?? 0))
+        const at = retryAt(disposition, round, policy)
+        released = work.parked.again({ ...retry, notBefore: at }, at)
         if (released === null) {
           this.#parts.budget.free(delivery.body.length)
           return

@@ -6,6 +6,8 @@ import {
   decide,
   expiryReason,
   hopTier,
+  isExpired,
+  retryAt,
   type Disposition,
   type RetryPolicy,
   type Round,
@@ -244,6 +246,23 @@ test('Retry-After is cut to the window', () => {
   const now = t0 + 3 * hour
   const late = decide(round([status(429, Number.MAX_SAFE_INTEGER)], { now, timesScheduled: 7 }), policy)
   assert.deepEqual(late, retry('1h', ['u1'], { notBefore: t0 + 4 * hour }))
+})
+
+test('a retry that waits in memory honours Retry-After, and is made before its window ends', () => {
+  const cases: [asked: number | null, now: number, at: number][] = [
+    [null, t0, t0 + 10 * second],
+    [3 * hour, t0, t0 + 3 * hour],
+    [4 * hour - 1, t0, t0 + 4 * hour - 1],
+    [30 * hour, t0, t0 + 4 * hour - 10 * second],
+    [30 * hour, t0 + 4 * hour - 15 * second, t0 + 4 * hour - 5 * second],
+  ]
+  for (const [asked, now, at] of cases) {
+    const given = round([status(503, asked)], { now, firstAttemptAt: t0 })
+    const next = decide(given, policy)
+    assert.ok(next.kind === 'retry')
+    assert.equal(retryAt(next, given, policy), at, `${asked} ms`)
+    assert.equal(isExpired(given, at, policy), false)
+  }
 })
 
 test('of several URLs the longest Retry-After counts, and that of a final outcome does not', () => {
