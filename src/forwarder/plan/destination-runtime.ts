@@ -70,6 +70,8 @@ export class DestinationRuntime {
   strictTerms: StrictTerms = defaultStrictTerms
   /** As the settings have them, whether or not they could be opened. */
   secretNames: ReadonlySet<string> = noNames
+  /** Grows with each change of what requests are signed and filled with. */
+  secretsState = 0
   readonly #idSuffix: string
   /** Null without a shared secret. */
   #bodySigner: BodySigner | null = null
@@ -154,6 +156,7 @@ export class DestinationRuntime {
     standardWebhooks: boolean,
     templateSecrets: TemplateSecrets = noSecrets,
   ): void {
+    this.secretsState++
     this.#templateSecrets = templateSecrets.size === 0 ? null : templateSecrets
     const [newest] = secrets
     this.#bodySigner = newest === undefined ? null : new BodySigner(newest)

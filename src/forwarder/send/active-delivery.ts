@@ -54,8 +54,9 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   /** By the steady clock. */
   readonly admittedAt: number
 
-  /** Made when the first request of the round goes out: what is deferred needs no signature. */
-  request: SignedRequest | null = null
+  #request: SignedRequest | null = null
+  /** See DestinationRuntime. */
+  #signedBy = 0
   firstAttemptAt: number | null
   /** Attempts of this round that were sent, and not taken back. */
   sent = 0
@@ -116,6 +117,17 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   /** Rounds in which a request went out, this one included. */
   get attempts(): number {
     return this.delivery.attempts + (this.sent > 0 ? 1 : 0)
+  }
+
+  /**
+   * Made when the first request of the round goes out, for what is deferred needs no signature; and again where secrets were
+   * changed since: another URL may get it seconds later.
+   */
+  signedRequest(): SignedRequest {
+    const { delivery, work, destination, attempts } = this
+    if (this.#request !== null && this.#signedBy === destination.secretsState) return this.#request
+    this.#signedBy = destination.secretsState
+    return (this.#request = destination.sign(delivery, work.traceparent, attempts))
   }
 
   /** Of what went out, one has been taken back before anything of it was written. */

@@ -376,7 +376,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     try {
       const request =
         destination.batch === null
-          ? (active.request ??= destination.sign(active.delivery, active.work.traceparent, active.attempts))
+          ? active.signedRequest()
           : destination.signBatch(
               attempts.map((attempt) => attempt.active.delivery),
               destination.batch.format,
@@ -405,8 +405,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     const { active } = attempt
     this.#goesOut(active)
     try {
-      active.request ??= active.destination.sign(active.delivery, active.work.traceparent, active.attempts)
-      client.send(active.request, attempt)
+      client.send(active.signedRequest(), attempt)
     } catch (error) {
       this.#notSent(attempt)
       this.#dispatcher.failed(attempt, error)

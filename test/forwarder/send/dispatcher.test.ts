@@ -5,7 +5,7 @@ import { defaultBreakerLimits } from '../../../src/core/pacing/breaker.ts'
 import { BusyWindow } from '../../../src/core/pacing/busy-window.ts'
 import { laneGraceMs } from '../../../src/core/pacing/limits.ts'
 import type { ActiveDelivery } from '../../../src/forwarder/send/active-delivery.ts'
-import type { DestinationRuntime } from '../../../src/forwarder/plan/destination-runtime.ts'
+import { BodySigner, type DestinationRuntime } from '../../../src/forwarder/plan/destination-runtime.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { Unrenderable } from '../../../src/core/shape/text-template.ts'
 import { DestinationLimiter } from '../../../src/forwarder/destination-limits.ts'
@@ -148,6 +148,22 @@ test('all URLs are tried at once; one success decides, and the other requests en
   engine.client('crm', 'u3').answer('timeout')
   assert.deepEqual(ids(engine.settled), ['d'])
   assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a URL that gets a call after its secret was replaced gets it with the new one', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm', 2)
+  const [one, other] = [engine.client('crm'), engine.client('crm', 'u2')]
+  crm.setSecrets(['old'], false)
+  for (const id of ['before', 'call']) engine.admit(id, crm)
+  one.answer('status_5xx')
+  crm.setSecrets(['new'], false)
+  other.answer('status_5xx')
+  const signatures = ['old', 'new'].map((secret) => new BodySigner(secret).sign(Buffer.from('call')))
+  assert.deepEqual(
+    [one, other].map(({ onWire }) => onWire[0]!.request.signature),
+    signatures,
+  )
 })
 
 test('a retry goes only to its remaining URLs', () => {
