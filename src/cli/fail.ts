@@ -44,6 +44,11 @@ export const logStrayErrorsTo = (log: Logger): void => void logs.set(io(), log)
 
 const logOfProcess = (): Logger | undefined => logs.get(processIo)
 
+const unread = new WeakSet<ProgramIo>()
+
+/** From now on this run changes something: it goes on to its end, also where nobody reads what it prints any more. */
+export const goOnUnread = (): void => void unread.add(io())
+
 /**
  * Errors that are not awaited are bugs and end the process with exit code 1. All but one: kafkajs lets the
  * time-out of a produce request surface as an unhandled rejection when a broker restarts (tulios/kafkajs issue
@@ -60,8 +65,8 @@ export function guardProcess(): void {
   process.on('uncaughtException', endWith)
   // A reader that has seen enough (`| head`) is no error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit()
-    endWith(error)
+    if (error.code !== 'EPIPE') endWith(error)
+    if (!unread.has(processIo)) process.exit()
   })
   // Nobody is left to be told.
   process.stderr.on('error', () => {})
@@ -70,7 +75,7 @@ export function guardProcess(): void {
 const isKafkaError = (reason: unknown): boolean =>
   reason instanceof Error && reason.name.startsWith('KafkaJS')
 
-function endWith(reason: unknown): void {
+function endWith(reason: unknown): never {
   const log = logOfProcess()
   if (log?.isLevelEnabled('fatal')) log.fatal({ err: reason }, 'a bug: an error that nothing handles')
   printAside(`postrider: a bug: ${messageOf(reason)}`)

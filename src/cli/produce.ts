@@ -18,6 +18,7 @@ import { PostriderError, messageOf } from '../errors.ts'
 import { requireTopics } from './check-start.ts'
 import { withOpen, loadContext, runAction, type Context } from './context.ts'
 import { openSettings } from './deployment.ts'
+import { goOnUnread } from './fail.ts'
 import { sizeOf, usageError } from './flags.ts'
 import { io, pathOf, stopSignal } from './io.ts'
 import { count, print, printAside, printJson, ProgressBar } from './terminal.ts'
@@ -54,6 +55,7 @@ export function produceCommand(): Command {
 async function produce(context: Context, file: string, flags: Flags): Promise<void> {
   const { kafka, log, topics, codecs } = context
   const { calls } = codecs
+  goOnUnread()
   const totalBytes = file === '-' ? null : sizeOf(file, 'a file of JSON lines')
   await calls.ready()
   await checkTopic(context, topics.calls)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { text as readText } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { Command } from 'commander'
 import { loadContext, runAction, settingOption, type ContextOptions } from '../../src/cli/context.ts'
@@ -16,6 +17,8 @@ const imports = `
   import { runAction } from ${url('cli/context.ts')}
   import { guardProcess } from ${url('cli/fail.ts')}
   import { stopSignal } from ${url('cli/io.ts')}
+  import { processIo } from ${url('cli/process-io.ts')}
+  import { runProgram } from ${url('cli/program.ts')}
 `
 const nodeArgs = (code: string) => ['--input-type=module-typescript', '-e', imports + code]
 
@@ -118,6 +121,37 @@ test('kafkajs’s stray rejection of a produce request does not end the process;
       setTimeout(() => console.log('still here'), 20)`)
   assert.equal(stray('KafkaJSRequestTimeoutError').stdout, 'still here\n')
   assert.deepEqual(stray('Error'), { status: 1, stdout: '', stderr: 'postrider: a bug: timed out\n' })
+})
+
+test('a command whose reader has gone ends if it only shows something, and goes on if it changes something', async (t) => {
+  // Without brokers a command ends soon; what it prints then is as much as what it would have printed before.
+  const env = {
+    ...bareEnv,
+    KAFKA_BROKERS: '127.0.0.1:1',
+    SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1',
+    LOG_LEVEL: 'silent',
+  }
+  const goesOn = async (...args: string[]): Promise<boolean> => {
+    const code = `
+      guardProcess()
+      await runProgram(${JSON.stringify(args)}, processIo)
+      console.log('to nobody')
+      setImmediate(() => console.error('goes on'))`
+    const child = spawn(process.execPath, nodeArgs(code), { cwd: '/', env, stdio: 'pipe' })
+    t.after(() => child.kill('SIGKILL'))
+    child.stdout.destroy()
+    child.stdin.end()
+    return /^goes on$/m.test(await readText(child.stderr))
+  }
+  assert.deepEqual(
+    await Promise.all([
+      goesOn('sources', 'list'),
+      goesOn('sources', 'enable', 'shop'),
+      goesOn('delete-user', 'ada', '--yes'),
+      goesOn('produce', '--source', 'shop'),
+    ]),
+    [false, true, true, true],
+  )
 })
 
 test('the first signal stops in order, a repeat within half a second is ignored, and a later one ends the process', async (t) => {

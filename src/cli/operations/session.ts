@@ -8,6 +8,7 @@ import type { ConsoleServices } from '../../operators/services.ts'
 import { commandActor } from '../../operators/settings/actor.ts'
 import type { Statistics } from '../../operators/statistics/follower.ts'
 import { loadContext, type Context } from '../context.ts'
+import { goOnUnread } from '../fail.ts'
 import { usageError } from '../flags.ts'
 import { stopSignal } from '../io.ts'
 import { openServices, type OpenServices } from '../services.ts'
@@ -150,6 +151,7 @@ export async function inSession<T>(
 ): Promise<T> {
   const context = loadContext(command)
   const signal = stopSignal()
+  if (whenHeld === 'fail') goOnUnread()
   // A part waits for brokers for ever; a user at a terminal wants an error.
   if (whenHeld !== 'unread') await fetchRange(context.kafka, context.topics.settings)
   const open = openServices(context, {
