@@ -66,7 +66,8 @@ const cases: Record<string, object> = {
     affinity: { podAntiAffinity: {} },
     priorityClassName: 'high',
     collector: {
-      config: { TRUSTED_PROXIES: '10.0.0.0/8' },
+      // Helm reads it as a float.
+      config: { TRUSTED_PROXIES: '10.0.0.0/8', SOURCE_MAX_RATE: 1_000_000 },
       service: { type: 'LoadBalancer', port: 443, annotations: { internal: 'true' } },
       ingress: { enabled: true, className: 'nginx', host: 'calls.example', tlsSecret: 'calls-tls' },
     },
@@ -79,6 +80,7 @@ const cases: Record<string, object> = {
     keda: {
       enabled: true,
       maxReplicas: 24,
+      lagThreshold: 2_000_000,
       authenticationRef: 'kafka',
       kafkaMetadata: { tls: 'enable' },
       prometheus: 'http://prometheus:9090',
@@ -353,11 +355,12 @@ test(
     assert.deepEqual([kafka!.name, prometheus!.name], ['lag', 'cpu'])
     assert.match(prometheus!.metadata.query!, /job="blue", part="forwarder"/)
     const { formula, target } = spec.advanced.scalingModifiers
-    assert.deepEqual([formula, target], ['cpu >= 80 ? lag : 0', '10000'])
-    const { topic, consumerGroup, excludePersistentLag, scaleToZeroOnInvalidOffset } = kafka!.metadata
+    assert.deepEqual([formula, target], ['cpu >= 80 ? lag : 0', '2000000'])
+    const { topic, consumerGroup, lagThreshold, excludePersistentLag, scaleToZeroOnInvalidOffset } =
+      kafka!.metadata
     assert.deepEqual(
-      [topic, consumerGroup, excludePersistentLag, scaleToZeroOnInvalidOffset],
-      ['eu.analytics.calls', 'eu', 'true', 'false'],
+      [topic, consumerGroup, lagThreshold, excludePersistentLag, scaleToZeroOnInvalidOffset],
+      ['eu.analytics.calls', 'eu', '2000000', 'true', 'false'],
     )
     const { scaleUp, scaleDown } = spec.advanced.horizontalPodAutoscalerConfig.behavior
     assert.deepEqual([scaleUp!.stabilizationWindowSeconds, scaleDown!.stabilizationWindowSeconds], [60, 600])

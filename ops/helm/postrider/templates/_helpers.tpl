@@ -17,6 +17,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* A number as it was written: Helm reads those of a file as floats, and 1000000 would come out as 1e+06. */}}
+{{- define "postrider.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
+{{- end }}
+
 {{- define "postrider.image" -}}
 {{- $tag := default .Chart.AppVersion .Values.image.tag -}}
 {{- if .Values.image.digest }}{{ .Values.image.repository }}@{{ .Values.image.digest }}{{ else }}{{ .Values.image.repository }}:{{ $tag }}{{ end }}
@@ -110,7 +115,7 @@ containers:
       {{- if eq .part "console" }}{{ $config = mergeOverwrite (dict "CONSOLE_HOST" "::") $config }}{{ end }}
       {{- range $name, $value := $config }}
       - name: {{ $name }}
-        value: {{ $value | toString | quote }}
+        value: {{ include "postrider.text" $value | quote }}
       {{- end }}
       {{- range $secrets }}
       - name: {{ .variable }}
