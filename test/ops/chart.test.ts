@@ -101,6 +101,7 @@ const cases: Record<string, object> = {
   'other names': {
     config: addresses,
     fullnameOverride: 'calls',
+    serviceMonitor: { enabled: true, job: 'calls' },
     networkPolicy: { denied4: [], denied6: [] },
   },
 }
@@ -353,7 +354,7 @@ test(
     const [kafka, prometheus, cpu] = spec.triggers
     assert.deepEqual([kafka!.type, prometheus!.type, cpu!.type], ['kafka', 'prometheus', 'cpu'])
     assert.deepEqual([kafka!.name, prometheus!.name], ['lag', 'cpu'])
-    assert.match(prometheus!.metadata.query!, /job="blue", part="forwarder"/)
+    assert.match(prometheus!.metadata.query!, /job="default\/blue", part="forwarder"/)
     const { formula, target } = spec.advanced.scalingModifiers
     assert.deepEqual([formula, target], ['cpu >= 80 ? lag : 0', '2000000'])
     const { topic, consumerGroup, lagThreshold, excludePersistentLag, scaleToZeroOnInvalidOffset } =
@@ -364,6 +365,21 @@ test(
     )
     const { scaleUp, scaleDown } = spec.advanced.horizontalPodAutoscalerConfig.behavior
     assert.deepEqual([scaleUp!.stabilizationWindowSeconds, scaleDown!.stabilizationWindowSeconds], [60, 600])
+  },
+)
+
+test(
+  'all parts of a release are one job, and releases of one name in two namespaces are two',
+  { skip },
+  () => {
+    const jobOf = (name: string) => {
+      const { endpoints } = find(name, 'ServiceMonitor').spec as {
+        endpoints: { relabelings: { targetLabel: string; replacement: string }[] }[]
+      }
+      return endpoints.flatMap(({ relabelings }) => relabelings)
+    }
+    assert.deepEqual(jobOf('everything'), [{ targetLabel: 'job', replacement: 'default/blue' }])
+    assert.deepEqual(jobOf('other names'), [{ targetLabel: 'job', replacement: 'calls' }])
   },
 )
 

@@ -17,6 +17,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* What the rules and the dashboard take for a deployment: releases in two namespaces may have one name. */}}
+{{- define "postrider.job" -}}
+{{- default (printf "%s/%s" .Release.Namespace .Release.Name) .Values.serviceMonitor.job }}
+{{- end }}
+
 {{/* A number as it was written: Helm reads those of a file as floats, and 1000000 would come out as 1e+06. */}}
 {{- define "postrider.text" -}}
 {{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
