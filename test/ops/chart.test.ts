@@ -308,18 +308,24 @@ test(
 )
 
 test(
-  'no pod may reach the metadata service of a cloud, and the setup accepts no connection',
+  'a pod reaches the DNS of its cluster, and not the metadata service of a cloud, and the setup accepts no connection',
   { skip },
   () => {
     const policies = rendered.get('defaults')!.filter(({ kind }) => kind === 'NetworkPolicy')
     assert.equal(policies.length, 4)
     for (const { spec } of policies) {
       const { egress, policyTypes } = spec as {
-        egress: { to: { ipBlock?: { cidr: string; except?: string[] } }[] }[]
+        egress: { to: { ipBlock?: { cidr: string; except?: string[] } }[]; ports?: { port: number }[] }[]
         policyTypes: string[]
       }
       assert.deepEqual(policyTypes, ['Ingress', 'Egress'])
-      const blocks = egress.flatMap(({ to }) => to.flatMap(({ ipBlock }) => ipBlock ?? []))
+      const [dns, anywhere] = [egress.filter(({ ports }) => ports), egress.filter(({ ports }) => !ports)].map(
+        (rules) => rules.flatMap(({ to }) => to.flatMap(({ ipBlock }) => ipBlock ?? [])),
+      )
+      const blocks = anywhere!
+      // The cache of a node lies among the addresses that no pod may reach otherwise.
+      assert.deepEqual(dns, [{ cidr: '169.254.20.10/32' }])
+      assert.ok(egress.every(({ ports = [] }) => ports.every(({ port }) => port === 53)))
       assert.deepEqual(
         blocks.map(({ cidr }) => cidr),
         ['0.0.0.0/0', '::/0'],
