@@ -58,18 +58,13 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
         'max.message.bytes': { min: megabyte, max: 3 * megabyte },
         'retention.ms': { min: config.retryWindowMs + longestDelayMs },
       },
-      advised: { 'retention.ms': { min: 7 * dayMs } },
     },
     ...[...config.retryTiers, ...standingTiers].map(({ name, delayMs }) =>
       whole(ordinary(names.retry(name), partitions.retry, delayMs + 7 * dayMs, 4 * megabyte)),
     ),
-    {
-      ...ordinary(names.deadLetters, partitions.deadLetters, 30 * dayMs, 4 * megabyte),
-      advised: { 'retention.ms': { min: 30 * dayMs } },
-    },
+    ordinary(names.deadLetters, partitions.deadLetters, 30 * dayMs, 4 * megabyte),
     {
       ...ordinary(names.deliveries, partitions.deliveries, deliveriesKeptMs, 4 * megabyte),
-      advised: { 'retention.ms': { min: deliveriesKeptMs } },
       holdsCalls: false,
     },
     single(names.settings, -1),
@@ -84,6 +79,7 @@ const needed: Record<string, Requirement> = {
   'cleanup.policy': { is: 'delete' },
 }
 
+/** Kept for a time, whatever its size: brokers may have a limit of their own, by which what nobody has read would go. */
 function ordinary(name: string, partitions: number, retentionMs: number, maxBytes: number): TopicSpec {
   return {
     name,
@@ -93,26 +89,21 @@ function ordinary(name: string, partitions: number, retentionMs: number, maxByte
       'message.timestamp.type': appendTime,
       'cleanup.policy': 'delete',
       'retention.ms': String(retentionMs),
+      'retention.bytes': '-1',
       'max.message.bytes': String(maxBytes),
     },
     required: { ...needed, 'max.message.bytes': { min: maxBytes } },
-    advised: {},
+    advised: { 'retention.ms': { min: retentionMs }, 'retention.bytes': { is: '-1' } },
     holdsCalls: true,
   }
 }
 
-/** Nothing of it may go before its time: no limit on its size, whatever the brokers' default is. */
-function whole(spec: TopicSpec): TopicSpec {
-  return {
-    ...spec,
-    settings: { ...spec.settings, 'retention.bytes': '-1' },
-    required: {
-      ...spec.required,
-      'retention.ms': { min: Number(spec.settings['retention.ms']) },
-      'retention.bytes': { is: '-1' },
-    },
-  }
-}
+/** Nothing of it may go before its time. */
+const whole = (spec: TopicSpec): TopicSpec => ({
+  ...spec,
+  required: { ...spec.required, ...spec.advised },
+  advised: {},
+})
 
 /** The newest record of each key is kept. */
 const compacted = (name: string, partitions: number, exactPartitions: boolean): TopicSpec => ({
@@ -141,9 +132,10 @@ const compacted = (name: string, partitions: number, exactPartitions: boolean): 
 
 /** Everybody folds it from its first record on. */
 function single(name: string, retentionMs: number): TopicSpec {
-  const { 'max.message.bytes': _brokers, ...settings } = ordinary(name, 1, retentionMs, 0).settings
+  const { settings: all, advised } = ordinary(name, 1, retentionMs, 0)
+  const { 'max.message.bytes': _brokers, ...settings } = all
   const one = { name, partitions: 1, exactPartitions: true }
-  return whole({ ...one, settings, required: needed, advised: {}, holdsCalls: false })
+  return whole({ ...one, settings, required: needed, advised, holdsCalls: false })
 }
 
 /**

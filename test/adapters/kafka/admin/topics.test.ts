@@ -140,6 +140,49 @@ test('setup creates every topic with exactly the specified settings, and a secon
   assert.ok(second.every(({ result, problems }) => result === 'present' && problems.length === 0))
 })
 
+test('a limit by size that is the brokers’ default applies to no topic that setup makes, and is told of where there is one', async () => {
+  const config = loadConfig({ RETRY_TIERS: '10s' })
+  const specs = topicSpecs(config)
+  const limited = specs.filter(({ settings }) => settings['cleanup.policy'] === 'delete')
+  assert.deepEqual([...new Set(limited.map(({ settings }) => settings['retention.bytes']))], ['-1'])
+  const entries = (settings: Record<string, string>) =>
+    Object.entries(settings).map(([configName, configValue]) => ({ configName, configValue }))
+  const admin = {
+    listTopics: () => Promise.resolve(specs.map(({ name }) => name)),
+    fetchTopicMetadata: () =>
+      Promise.resolve({
+        topics: specs.map(({ name, partitions }) => ({
+          name,
+          partitions: Array.from({ length: partitions }, () => ({ replicas: [1] })),
+        })),
+      }),
+    describeConfigs: () =>
+      Promise.resolve({
+        resources: limited.map(({ name, settings }) => ({
+          resourceName: name,
+          configEntries: entries({
+            ...settings,
+            'max.message.bytes': '3000000',
+            'retention.bytes': '1073741824',
+          }),
+        })),
+      }),
+  } as unknown as Admin
+  const { calls, deadLetters, deliveries } = topicNames('')
+  const found = (await checkTopics(admin, config)).filter(({ message }) =>
+    message.includes('retention.bytes'),
+  )
+  assert.deepEqual(
+    found.filter(({ severity }) => severity === 'warning').map(({ topic }) => topic),
+    [calls, deadLetters, deliveries],
+  )
+  assert.equal(found.length, limited.length)
+  assert.equal(
+    found[0]!.message,
+    'topic analytics.calls has retention.bytes=1073741824, which should be -1: run `postrider setup --fix`',
+  )
+})
+
 test('the error for a missing topic names the command that creates it, and a check does not create the topic', async (t) => {
   const { admin, config, prefix } = await rig(t)
   const problems = await checkTopics(admin, config, [`${prefix}analytics.calls`])
