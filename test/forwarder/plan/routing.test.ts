@@ -275,7 +275,14 @@ test('what waits when its destination changes goes out by all of its new setting
       openSecret: ({ fingerprint }) => fingerprint,
       limitOf: (destination) => limits.limitOf(destination),
     })
-    const given = { destination: 'crm', sourceIds: [], enabled: true, isPaused: false, isFiltered: false }
+    const given = {
+      destination: 'crm',
+      sourceIds: [],
+      enabled: true,
+      isPaused: false,
+      isFiltered: false,
+      isOpenable: true,
+    }
     const state = after(empty, { ...given, deliverTo: 'any', urls: 1 })
     const apply = (crm: Destination) => routing.apply({ ...state, destinations: new Map([['crm', crm]]) })
     const crm: Destination = {
