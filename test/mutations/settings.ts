@@ -387,9 +387,9 @@ export const settings: readonly Mutation[] = [
   {
     id: 'replays-that-note-what-is-not-sent-yet',
     file: 'src/operators/replay/outbox.ts',
-    find: 'const refused = await topic.append(batch.map(({ record }) => record))',
+    find: 'const refused = await topic.append(sent.map(({ record }) => record))',
     replace:
-      'for (const each of looked.splice(0)) this.#complete(each)\n      await this.commit()\n      const refused = await topic.append(batch.map(({ record }) => record))',
+      'for (const each of looked.splice(0)) this.#complete(each)\n      await this.commit()\n      const refused = await topic.append(sent.map(({ record }) => record))',
     test: {
       file: 'console/replays/replay-crash.test.ts',
       name: 'sent in full, in order and once, but for what a kill anywhere left unnoted',
