@@ -475,4 +475,65 @@ export const keeping: readonly Mutation[] = [
       name: 'a holder that was frozen while it waited for an answer does not take the answer for news',
     },
   },
+  {
+    id: 'a-new-leader-that-is-taken-for-the-old-one',
+    file: 'src/adapters/kafka/group/group-fetch.ts',
+    find: 'if (isKnown && end < last.to) {',
+    replace: 'if (isKnown && end < 0) {',
+    test: {
+      file: 'adapters/kafka/group/cut-off-log.test.ts',
+      name: 'a new leader with other records where something was read is read from where they begin',
+    },
+  },
+  {
+    id: 'records-of-a-new-leader-read-before-it-says-where-they-begin',
+    file: 'src/adapters/kafka/group/group-fetch.ts',
+    find: 'if (errorCode !== 0 && describeErrorCode(errorCode).retriable) {',
+    replace: 'if (errorCode > 1_000 && describeErrorCode(errorCode).retriable) {',
+    test: {
+      file: 'adapters/kafka/group/cut-off-log.test.ts',
+      name: 'what a broker does not say of an epoch yet is not read from it, and asked again',
+    },
+  },
+  {
+    id: 'a-cut-off-log-forgotten-before-it-was-noted',
+    file: 'src/adapters/kafka/group/group-fetch.ts',
+    find: 'if (this.#parts.cutOff(topic, partition, from, to)) this.#lastReads.forget(owned)',
+    replace:
+      'const isNoted = this.#parts.cutOff(topic, partition, from, to)\n    this.#lastReads.forget(owned)\n    if (isNoted) return',
+    test: {
+      file: 'adapters/kafka/group/cut-off-log.test.ts',
+      name: 'what nobody takes note of yet comes again after the next seek',
+    },
+  },
+  {
+    id: 'deletions-that-wait-for-no-other-destination',
+    file: 'src/core/erasure/deletion-progress.ts',
+    find: '[source, ...source.destinations].every(',
+    replace: '[source].every(',
+    test: {
+      file: 'core/erasure/deletion-progress.test.ts',
+      name: 'a request is settled once no destination waits, also where another one has failed',
+    },
+  },
+  {
+    id: 'syncs-finished-into-a-disabled-source',
+    file: 'src/core/settings/computation-rules.ts',
+    find: "const fault = sourceFault(found, state)\n      if (fault !== null) return { accepted: false, faults: [fault] }\n      return accepted({ type: 'sync_finished'",
+    replace: "return accepted({ type: 'sync_finished'",
+    test: {
+      file: 'console/computations/sync-crash.test.ts',
+      name: 'a sync whose source is disabled meanwhile stays open, and the next one tells its members again',
+    },
+  },
+  {
+    id: 'refused-failures-that-hide-later-ones',
+    file: 'src/operators/replay/chosen-dead-letters.ts',
+    find: "if (id !== null && planned.is === 'sent') this.#met.add(id)",
+    replace: 'if (id !== null) this.#met.add(id)',
+    test: {
+      file: 'console/replays/replay-runner.test.ts',
+      name: 'of the failures of a delivery the first is sent that can be, also by a process that goes on',
+    },
+  },
 ]

@@ -66,4 +66,24 @@ export const security: readonly Mutation[] = [
       name: 'a token is requested with form-encoded Basic authentication, once for all callers',
     },
   },
+  {
+    id: 'new-secrets-sent-to-an-old-url',
+    file: 'src/forwarder/destination-limits.ts',
+    find: 'if (share !== null) this.#adjust(share, now)\n  }',
+    replace: 'if (share !== null) this.shareIs(share, now)\n  }',
+    test: {
+      file: 'forwarder/plan/routing.test.ts',
+      name: 'what waits when its destination changes goes out by all of its new settings, or not at all',
+    },
+  },
+  {
+    id: 'bodies-unpacked-all-at-once',
+    file: 'src/adapters/http/body.ts',
+    find: 'new TurnsBySender(16)',
+    replace: 'new TurnsBySender(16_000)',
+    test: {
+      file: 'collector/request-budget.test.ts',
+      name: 'of many small bodies that unpack to large ones, a few at a time hold memory that is not counted yet',
+    },
+  },
 ]
