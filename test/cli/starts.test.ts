@@ -98,7 +98,7 @@ test('all of a long output is written before the process ends, and a reader may 
   await once(left.process.stdout, 'data')
   left.process.stdout.destroy()
   const seen = await left.ended
-  assert.deepEqual([seen.status, seen.stderr], [0, ''])
+  assert.deepEqual([seen.status, seen.stderr], [1, ''], 'it reads all lines, and says that they are bad')
 })
 
 test('an error that nothing handles gets one line, and ends the process with exit code 1', async (t) => {
