@@ -94,7 +94,8 @@ export const overQuota = (sourceId: string, maxRate: string, waitMs: number): Co
     Math.ceil(waitMs / 1_000),
   )
 
-export const tooSlow = refusal(408, 'too_slow', 'the body did not come in time')
+/** No 408: most SDKs drop what is answered 4xx, but for 429, and a phone's network may only be slow. */
+export const tooSlow = refusal(503, 'too_slow', 'the request did not come in time; send this again later', 1)
 
 /**
  * The same calls can be sent again: none is lost, and those that Kafka acknowledged are not written again. One that it

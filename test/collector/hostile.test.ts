@@ -204,7 +204,8 @@ test('each hostile request gets its error code, affects no other request, and va
     const head = `POST /v1/track HTTP/1.1\r\nHost: a\r\n${basic}\r\n`
     for (const begun of [head, `${head}Content-Length: 1000\r\n\r\n{"type"`]) {
       const answer = await sendRaw(impatient.port, begun)
-      assert.equal(answer?.status, 408)
+      // SDKs drop what is answered 408.
+      assert.equal(answer?.status, 503)
       assert.equal(codeOf(answer.body), 'too_slow')
     }
     await impatient.stop()

@@ -71,7 +71,11 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
     },
     // Requests over open connections while it closes are served too, and their connections end.
     return503OnClosing: false,
-    clientErrorHandler: badHttpHandler((code, message) => ({ success: false, code, message })),
+    // As the answer to a body that did not come in time.
+    clientErrorHandler: badHttpHandler(
+      (code, message) => ({ success: false, code, message }),
+      '503 Service Unavailable\r\nRetry-After: 1',
+    ),
     frameworkErrors: (_error, _request, reply) => void send(reply as FastifyReply, noRoute),
   })
   oneRequestAtATime(app)

@@ -79,8 +79,15 @@ export function endUnlessTaken(response: ServerResponse, withinMs: number): void
 /** How long an answer that ends its connection has to get there, in ms. */
 const lastAnswerMs = 1_000
 
-/** What is no HTTP, is too large for a head, or took too long: the connection ends with it. */
-export function badHttpHandler(bodyOf: (code: string, message: string) => object) {
+/**
+ * What is no HTTP, is too large for a head, or took too long: the connection ends with it.
+ *
+ * @param tooSlow status and head fields for what took too long
+ */
+export function badHttpHandler(
+  bodyOf: (code: string, message: string) => object,
+  tooSlow = '408 Request Timeout',
+) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
     // Node's own handler looks there too: an answer that has begun cannot be another one.
     const answering = (socket as Socket & { _httpMessage?: { headersSent: boolean } | null })._httpMessage
@@ -88,7 +95,7 @@ export function badHttpHandler(bodyOf: (code: string, message: string) => object
       return void socket.destroy()
     const [status, code, message] =
       error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? (['408 Request Timeout', 'too_slow', 'the request did not come in time'] as const)
+        ? ([tooSlow, 'too_slow', 'the request did not come in time'] as const)
         : error.code === 'HPE_HEADER_OVERFLOW'
           ? ([
               '431 Request Header Fields Too Large',

@@ -407,7 +407,7 @@ test(
     const dripping = sentIn(1, 250)
     // 2.2 KB a second, for longer than the grace.
     assert.equal(await sentIn(110, 50), 200)
-    assert.equal(await dripping, 408)
+    assert.equal(await dripping, 503)
     await until(() => budget.bytes === 0)
   },
 )
