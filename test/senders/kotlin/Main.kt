@@ -19,10 +19,10 @@ fun main() {
     }
 
     // What it is given before it has read its state may be lost.
-    while (analytics.settings() == null) Thread.sleep(10)
+    waitFor { analytics.settings() != null }
     analytics.identify("u-1", buildJsonObject { put("plan", "pro"); put("name", "Jürgen 🚲") })
-    // The user of later calls is taken from its state as well.
-    while (analytics.userId() != "u-1") Thread.sleep(10)
+    // The user of later calls is taken from its state as well, which now and then never learns of it.
+    waitFor { analytics.userId() == "u-1" }
     analytics.track("Order Completed", buildJsonObject { put("total", 12.5); put("note", "日本") })
     analytics.screen("Home", buildJsonObject { put("from", "start") })
     analytics.group("g-1", buildJsonObject { put("seats", 5) })
@@ -31,4 +31,10 @@ fun main() {
     // It sends by itself, every half a minute.
     while (System.`in`.read() >= 0) continue
     exitProcess(0)
+}
+
+/** Ten seconds at most. */
+fun waitFor(isTrue: () -> Boolean) {
+    var left = 1_000
+    while (!isTrue() && left-- > 0) Thread.sleep(10)
 }
