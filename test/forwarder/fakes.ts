@@ -32,7 +32,7 @@ import type {
   RecordSource,
   TopicPartition,
 } from '../../src/forwarder/consume/record-source.ts'
-import type { DestinationMetrics } from '../../src/forwarder/metrics.ts'
+import type { DestinationMetrics, ForwarderMetrics } from '../../src/forwarder/metrics.ts'
 import type { ErasureSource, SuppressionSource } from '../../src/forwarder/plan/planner.ts'
 import type { SignedRequest } from '../../src/forwarder/send/signed-request.ts'
 import type {
@@ -87,6 +87,16 @@ export const noMetrics: DestinationMetrics = {
   deadLetter() {},
   filtered() {},
   released() {},
+}
+
+export const noForwarderMetrics: ForwarderMetrics = {
+  destination: () => noMetrics,
+  retryScheduled() {},
+  retryLateness() {},
+  lostOffsets() {},
+  planViolations() {},
+  produced() {},
+  watch() {},
 }
 
 /** Bounds of an endpoint: `inFlight` at once, from the start and at most. */

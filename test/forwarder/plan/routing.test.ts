@@ -18,7 +18,7 @@ import { Routing, type RoutingParts } from '../../../src/forwarder/plan/routing.
 import { Dispatcher } from '../../../src/forwarder/send/dispatcher.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
-import { Engine, FakeClient, noMetrics, noOrder, paceBounds, quiet, somePolicy } from '../fakes.ts'
+import { Engine, FakeClient, noForwarderMetrics, noOrder, paceBounds, quiet, somePolicy } from '../fakes.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { someSource } from '../../support/sources.ts'
 
@@ -56,17 +56,7 @@ const routingParts = (): RoutingParts => ({
     ...{ blocked: unused, stirred: unused, wake: unused },
   },
   transport: { open: () => new FakeClient(), close: () => Promise.resolve() },
-  metrics: {
-    destination: () => noMetrics,
-    ...{
-      retryScheduled() {},
-      retryLateness() {},
-      lostOffsets() {},
-      planViolations() {},
-      produced() {},
-      watch() {},
-    },
-  },
+  metrics: noForwarderMetrics,
   openSecret({ keyId }) {
     if (keyId === 'lost') throw new Error('there is no such key')
     return ''

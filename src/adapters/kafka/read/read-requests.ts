@@ -134,21 +134,24 @@ export async function whereToGoOn(
 }
 
 function encodeListOffsets(questions: readonly OffsetQuestion[]): Buffer {
-  const byTopic = [...Map.groupBy(questions, ({ topic }) => topic)]
+  const asked = byTopic(questions, ({ partition, at }) => {
+    const one = Buffer.alloc(12)
+    one.writeInt32BE(partition, 0)
+    one.writeBigInt64BE(BigInt(at), 4)
+    return one
+  })
+  return Buffer.concat([int32(noReplica), Buffer.from([readCommitted]), asked])
+}
+
+/** A list of topics, with what is asked of each of their partitions. */
+function byTopic<Q extends { topic: string }>(
+  questions: readonly Q[],
+  encode: (question: Q) => Buffer,
+): Buffer {
+  const topics = [...Map.groupBy(questions, ({ topic }) => topic)]
   return Buffer.concat([
-    int32(noReplica),
-    Buffer.from([readCommitted]),
-    int32(byTopic.length),
-    ...byTopic.flatMap(([topic, its]) => [
-      text(topic),
-      int32(its.length),
-      ...its.map(({ partition, at }) => {
-        const asked = Buffer.alloc(12)
-        asked.writeInt32BE(partition, 0)
-        asked.writeBigInt64BE(BigInt(at), 4)
-        return asked
-      }),
-    ]),
+    int32(topics.length),
+    ...topics.flatMap(([topic, its]) => [text(topic), int32(its.length), ...its.map(encode)]),
   ])
 }
 
@@ -199,16 +202,10 @@ export const knowsEpochs = (connection: BrokerConnection): boolean =>
   connection.versionOf(epochEndsApi) !== null
 
 function encodeEpochs(questions: readonly EpochQuestion[]): Buffer {
-  const byTopic = [...Map.groupBy(questions, ({ topic }) => topic)]
-  return Buffer.concat([
-    int32(noReplica),
-    int32(byTopic.length),
-    ...byTopic.flatMap(([topic, its]) => [
-      text(topic),
-      int32(its.length),
-      ...its.flatMap(({ partition, epoch }) => [int32(partition), int32(noEpoch), int32(epoch)]),
-    ]),
-  ])
+  const asked = byTopic(questions, ({ partition, epoch }) =>
+    Buffer.concat([int32(partition), int32(noEpoch), int32(epoch)]),
+  )
+  return Buffer.concat([int32(noReplica), asked])
 }
 
 function decodeEpochEnds(payload: Buffer): Throttling & { ends: EpochEnd[] } {

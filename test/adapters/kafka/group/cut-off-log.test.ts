@@ -7,7 +7,7 @@ import { silentLog } from '../../../support/silent-log.ts'
 import { until } from '../../../support/until.ts'
 
 const at = { topic: 'calls', partition: 0 }
-const maxLeft = 1_000
+const endOfLog = 1_000
 const [unknownPartition, notPermitted] = [3, 29]
 
 /** A batch of as many records as offsets, each without key and value. */
@@ -29,9 +29,9 @@ function batch(epoch: number, first: number, count: number): Buffer {
 class Broker {
   readonly batches: { epoch: number; first: number; count: number }[] = []
   epochEnd: { errorCode: number; epoch: number; end: number } | null = null
+  /** Epochs, in order. */
   asked: number[] = []
   speaksOfEpochs = true
-  isOpen = true
 
   versionOf({ apiName }: { apiName: string }): number | null {
     return apiName === 'OffsetForLeaderEpoch' && !this.speaksOfEpochs ? null : 3
@@ -49,7 +49,7 @@ class Broker {
     const bytes = this.batches
       .filter(({ first, count }) => first + count > from)
       .map(({ epoch, first, count }) => batch(epoch, first, count))
-    const part = { ...at, errorCode: 0, end: maxLeft, stableOffset: maxLeft, aborted: [] }
+    const part = { ...at, errorCode: 0, end: endOfLog, stableOffset: endOfLog, aborted: [] }
     return { throttleMs: 0, errorCode: 0, parts: [{ ...part, bytes: Buffer.concat(bytes) }] }
   }
 }
